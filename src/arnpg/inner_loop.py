@@ -1,0 +1,104 @@
+"""The inner loop of the paper (Algorithm 1), as an interface that methods need to know and nothing more.
+
+Down goes an anchor policy and ascent weights ``G`` in R^m; up comes a policy and its value vector ``V`` in R^m:
+
+    improve:   pi' ~ argmax_pi  <G, V^pi> - alpha / (1 - gamma) * D_{d^pi}(pi || anchor)        (Section 3, eq. 4)
+    evaluate:  V_{1:m}(rho) of a policy, exact or estimated
+
+A policy is whatever the inner loop says it is: a table, a neural network, a point of a polytope. ``work`` is what the
+inner loop carries from call to call and the method never looks into: a random key, critics, environment states.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+__all__ = [
+    "AbstractInnerLoop",
+    "AbstractMicroSteps",
+    "FixedMicroSteps",
+    "InnerInfo",
+    "ScheduledMicroSteps",
+    "TheoremMicroSteps",
+]
+
+Policy = Any
+Work = Any
+
+
+class InnerInfo(eqx.Module):
+    """What one call of the inner loop shows: KL to the anchor, entropy of the new policy, environment steps taken."""
+
+    kl: Float[Array, ""]
+    entropy: Float[Array, ""]
+    env_steps: Int[Array, ""]
+
+
+class AbstractInnerLoop(eqx.Module):
+    """Algorithm 1, in any implementation; ``float64`` says in which precision it is to be compiled."""
+
+    float64: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def start(self, key: PRNGKeyArray) -> tuple[Policy, Work]:
+        """The initial policy ``pi_0`` and the work to carry."""
+
+    @abc.abstractmethod
+    def improve(
+        self, anchor: Policy, weights: Float[Array, " m"], micro_steps: int | Int[Array, ""], work: Work
+    ) -> tuple[Policy, Work, InnerInfo]:
+        """``InnerLoop(anchor, <weights, r>, alpha, eta, micro_steps)``."""
+
+    @abc.abstractmethod
+    def evaluate(self, policy: Policy, work: Work) -> tuple[Float[Array, " m"], Work]:
+        """The value vector ``V_{1:m}`` of a policy."""
+
+
+class AbstractMicroSteps(eqx.Module):
+    """How many micro steps ``t_k`` the inner loop takes at macro step ``k``."""
+
+    @abc.abstractmethod
+    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> int | Int[Array, ""]:
+        """``t_k``, which may depend on ``k`` and on the dual variables."""
+
+
+class FixedMicroSteps(AbstractMicroSteps):
+    """The same ``t_k`` at every step."""
+
+    count: int
+
+    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> int:
+        """``t_k = count``."""
+        return self.count
+
+
+class ScheduledMicroSteps(AbstractMicroSteps):
+    """A schedule in ``k``, such as the ``log k`` of the remark under Corollary 1."""
+
+    schedule: Callable[[Int[Array, ""]], Int[Array, ""]]
+
+    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> Int[Array, ""]:
+        """``t_k = max(schedule(k), 1)``."""
+        return jnp.maximum(jnp.asarray(self.schedule(step)).astype(int), 1)
+
+
+class TheoremMicroSteps(AbstractMicroSteps):
+    """The number of micro steps under which Theorems 1-3 are proved.
+
+    ``t_k = ceil(log(5 L_k K / (c log|A|)) / (1 - gamma) + 1)`` with ``L_k = base + dual_weight * sum(lambda_k)``. The
+    constants are those of ``arnpg.tabular.theory``; only Theorem 2 has ``dual_weight = 1``.
+    """
+
+    discount: float
+    base: float
+    dual_weight: float
+    scale: float
+
+    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> Int[Array, ""]:
+        """``t_k``; ``scale`` is ``5 K / (c log|A|)``."""
+        bound = self.base + self.dual_weight * jnp.sum(dual)
+        return jnp.ceil(jnp.log(self.scale * bound) / (1 - self.discount) + 1).astype(int)

@@ -1,0 +1,36 @@
+"""NPG primal-dual (Ding et al. 2020): an NPG step on the Lagrangian, then a projected dual step."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from arnpg.inner_loop import AbstractMicroSteps
+from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
+from arnpg.objectives import Criterion
+
+__all__ = ["NPGPD"]
+
+
+class NPGPD(AbstractAnchorMethod):
+    """``lambda_{k+1} = max(0, lambda_k + eta' (b - V(pi_k)))``: both updates use the same iterate."""
+
+    criterion: Criterion
+    micro_steps: AbstractMicroSteps
+    dual_step: float | Float[Array, ""]
+
+    def __check_init__(self) -> None:
+        """A smooth objective under constraints."""
+        require_smooth_constrained("NPG-PD", self.criterion)
+
+    def initial_dual(self, values: Float[Array, " m"]) -> Float[Array, " c"]:
+        """``lambda_0 = 0``."""
+        return 0 * self.criterion.slack(values)
+
+    def weights(self, values: Float[Array, " m"], dual: Float[Array, " c"]) -> Float[Array, " m"]:
+        """``r~_k = r_1 + sum_i lambda_{k,i} r_i``."""
+        return self.criterion.ascent(values, dual)
+
+    def update_dual(
+        self, dual: Float[Array, " c"], values: Float[Array, " m"], new_values: Float[Array, " m"]
+    ) -> Float[Array, " c"]:
+        """Projected descent at ``V(pi_k)``."""
+        return jnp.maximum(0.0, dual - self.dual_step * self.criterion.slack(values))

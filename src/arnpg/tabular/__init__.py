@@ -1,0 +1,1 @@
+"""Known models and simulators of tabular models."""

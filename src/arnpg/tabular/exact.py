@@ -1,0 +1,126 @@
+"""Algorithm 1 with exact gradients: regularised natural policy gradient on a known model, in closed form.
+
+A policy is a table of log-probabilities with its value functions beside it: one linear solve after each micro step
+gives all of them, and the next step, the evaluation and the anchor need nothing else.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from arnpg.errors import SettingsError
+from arnpg.inner_loop import AbstractInnerLoop, InnerInfo
+from arnpg.tabular.mdp import MDP
+
+__all__ = ["EvaluatedPolicy", "ExactInnerLoop", "occupancy", "regularised_step"]
+
+
+class EvaluatedPolicy(eqx.Module):
+    """``log pi(a | s)``, normalised (logits would drift by a constant per state), and ``V_i^pi(s)``."""
+
+    log_policy: Float[Array, "s a"]
+    state_values: Float[Array, "m s"]
+
+
+def regularised_step(
+    log_policy: Float[Array, "s a"],
+    log_anchor: Float[Array, "s a"],
+    advantage: Float[Array, "s a"],
+    rate: Float[Array, ""],
+    keep: Float[Array, ""],
+) -> Float[Array, "s a"]:
+    """One NPG micro step under softmax (Algorithm 1, eq. 5, in closed form).
+
+    ``log pi' = (1 - keep) log pi + keep log pi_k + rate * q - log Z`` with ``rate = eta / (1 - gamma)``,
+    ``keep = eta alpha / (1 - gamma)`` and ``q = <G, r> + gamma P V~``: the anchor's part of ``Q~`` is taken out.
+    """
+    logits = log_policy + keep * (log_anchor - log_policy) + rate * advantage
+    return jax.nn.log_softmax(logits, axis=-1)
+
+
+class ExactInnerLoop(AbstractInnerLoop):
+    """InnerLoop(r~, anchor, alpha, eta, t_k) on a known model.
+
+    ``step_size`` is eta, ``regularisation`` alpha. The inner loop converges linearly for
+    ``eta <= (1 - gamma) / alpha`` (Lemma 3); with equality a micro step is soft policy iteration from the anchor.
+    """
+
+    float64: ClassVar[bool] = True
+
+    transitions: Float[Array, "s a t"]
+    rewards: Float[Array, "m s a"]
+    initial: Float[Array, " s"]
+    discount: float | Float[Array, ""]
+    step_size: float | Float[Array, ""]
+    regularisation: float | Float[Array, ""]
+
+    def __init__(self, mdp: MDP, *, step_size: float, regularisation: float) -> None:
+        """Take the model's arrays; both settings must be positive."""
+        for name, value in (("step_size", step_size), ("regularisation", regularisation)):
+            if isinstance(value, int | float) and not 0 < value < float("inf"):
+                raise SettingsError(f"{name} must be a finite number > 0, got {value}.")
+        self.transitions, self.rewards, self.initial = mdp.transitions, mdp.rewards, mdp.initial
+        self.discount, self.step_size, self.regularisation = mdp.discount, step_size, regularisation
+
+    def start(self, key: PRNGKeyArray) -> tuple[EvaluatedPolicy, None]:
+        """The uniform policy; nothing to carry."""
+        del key
+        states, actions = self.rewards.shape[1:]
+        return self.evaluated(jnp.full((states, actions), -jnp.log(actions))), None
+
+    def evaluated(self, log_policy: Float[Array, "s a"]) -> EvaluatedPolicy:
+        """A policy with its value functions."""
+        return EvaluatedPolicy(log_policy, self._solve(log_policy, self.rewards))
+
+    def improve(
+        self, anchor: EvaluatedPolicy, weights: Float[Array, " m"], micro_steps: int | Int[Array, ""], work: None
+    ) -> tuple[EvaluatedPolicy, None, InnerInfo]:
+        """``t_k`` closed-form steps on ``V_rt - alpha D_{d^pi}(pi || anchor) / (1 - gamma)``."""
+
+        def micro_step(_: int, at: tuple[EvaluatedPolicy, Array]) -> tuple[EvaluatedPolicy, Array]:
+            return self._micro_step(anchor.log_policy, weights, *at)
+
+        start = (anchor, jnp.zeros_like(self.initial))
+        if isinstance(micro_steps, int) and micro_steps == 1:
+            policy, divergence = micro_step(0, start)
+        else:
+            policy, divergence = jax.lax.fori_loop(0, micro_steps, micro_step, start)
+        probabilities = jnp.exp(policy.log_policy)
+        entropy = -jnp.mean(jnp.sum(probabilities * policy.log_policy, axis=1))
+        kl = (1 - self.discount) * self.initial @ divergence
+        return policy, work, InnerInfo(kl, entropy, jnp.zeros((), int))
+
+    def evaluate(self, policy: EvaluatedPolicy, work: None) -> tuple[Float[Array, " m"], None]:
+        """``V_{1:m}(rho)``, known already."""
+        return policy.state_values @ self.initial, work
+
+    def _micro_step(
+        self, log_anchor: Array, weights: Array, policy: EvaluatedPolicy, divergence: Array
+    ) -> tuple[EvaluatedPolicy, Array]:
+        """``divergence`` is ``E[sum_t gamma^t log(pi / pi_k)]``, so that ``V~ = <G, V> - alpha * divergence``."""
+        values = weights @ policy.state_values - self.regularisation * divergence
+        advantage = jnp.tensordot(weights, self.rewards, 1) + self.discount * self.transitions @ values
+        rate = self.step_size / (1 - self.discount)
+        log_policy = regularised_step(policy.log_policy, log_anchor, advantage, rate, rate * self.regularisation)
+        solved = self._solve(log_policy, jnp.concatenate([self.rewards, (log_policy - log_anchor)[None]]))
+        return EvaluatedPolicy(log_policy, solved[:-1]), solved[-1]
+
+    def _system(self, policy: Float[Array, "s a"]) -> Float[Array, "s s"]:
+        under = jnp.einsum("sa,sat->st", policy, self.transitions)
+        return jnp.eye(len(under)) - self.discount * under
+
+    def _solve(self, log_policy: Float[Array, "s a"], tables: Float[Array, "k s a"]) -> Float[Array, "k s"]:
+        """``(I - gamma P_pi)^{-1} f_pi`` for each table ``f``."""
+        policy = jnp.exp(log_policy)
+        right = jnp.einsum("sa,ksa->sk", policy, tables)
+        return jnp.linalg.solve(self._system(policy), right).T
+
+
+def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[Array, "s a"]:
+    """``d_rho^pi(s, a)``, the state-action visitation of Section 2; its mean over iterates is one policy's."""
+    probabilities = jnp.exp(policy.log_policy)
+    start = (1 - inner.discount) * jnp.asarray(inner.initial)
+    return jnp.linalg.solve(inner._system(probabilities).T, start)[:, None] * probabilities
