@@ -40,6 +40,10 @@ class AbstractCriterion(abc.ABC):
         """A label for each constraint, such as ``battery >= 3``."""
         return ()
 
+    @abc.abstractmethod
+    def describe(self, names: Sequence[str]) -> str:
+        """The criterion in words, for a model with these objectives."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Linear(AbstractCriterion):
@@ -51,6 +55,12 @@ class Linear(AbstractCriterion):
         """``F(v) = <w, v>``."""
         del free
         return LinearObjective(_vector("Linear weights", self.weights, names))
+
+    def describe(self, names: Sequence[str]) -> str:
+        """``maximise 1 throughput - 0.2 delay``."""
+        if len(self.weights) == 1 and next(iter(self.weights.values())) == 1:
+            return f"maximise {next(iter(self.weights))}"
+        return "maximise " + " + ".join(f"{weight:g} {name}" for name, weight in self.weights.items())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +86,10 @@ class ProportionalFair(AbstractCriterion):
         chosen = self.weights if self.weights is not None else dict.fromkeys(free, 1.0)
         return LogSum(_vector("ProportionalFair weights", chosen, names), np.float64(self.offset))
 
+    def describe(self, names: Sequence[str]) -> str:
+        """``maximise the proportional fairness of a, b``."""
+        return f"maximise the proportional fairness of {', '.join(self.weights or names)}"
+
 
 @dataclasses.dataclass(frozen=True)
 class MaxMin(AbstractCriterion):
@@ -98,6 +112,10 @@ class MaxMin(AbstractCriterion):
         chosen = np.flatnonzero(scales)
         return Minimum(np.eye(len(names))[chosen] / scales[chosen, None], np.zeros(len(chosen)))
 
+    def describe(self, names: Sequence[str]) -> str:
+        """``maximise the least of a, b``."""
+        return f"maximise the least of {', '.join(self.scales or names)}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Concave(AbstractCriterion):
@@ -118,6 +136,11 @@ class Concave(AbstractCriterion):
         if self.over is None:
             return ConcaveFunction(self.function)
         return ConcaveFunction(_Selected(self.function, tuple(chosen.tolist())))
+
+    def describe(self, names: Sequence[str]) -> str:
+        """``maximise f(a, b)``."""
+        label = getattr(self.function, "__name__", "f")
+        return f"maximise {'f' if label == '<lambda>' else label}({', '.join(self.over or names)})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,9 +171,18 @@ class Constrained(AbstractCriterion):
     def objective(self, names: Sequence[str], free: Sequence[str]) -> AbstractObjective:
         """The objective under the constraints."""
         del free
-        limited = {*self.at_least, *self.at_most}
-        inner = Linear({self.maximize: 1.0}) if isinstance(self.maximize, str) else self.maximize
-        return inner.objective(names, [name for name in names if name not in limited])
+        return self._inner().objective(names, self._free(names))
+
+    def _inner(self) -> AbstractCriterion:
+        return Linear({self.maximize: 1.0}) if isinstance(self.maximize, str) else self.maximize
+
+    def _free(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name not in {*self.at_least, *self.at_most}]
+
+    def describe(self, names: Sequence[str]) -> str:
+        """``maximise throughput subject to battery >= 3``."""
+        limits = ", ".join(self.constraint_labels())
+        return self._inner().describe(self._free(names)) + (f" subject to {limits}" if limits else "")
 
     def bind(self, names: Sequence[str]) -> Criterion:
         """``C v >= b``, with costs turned round: ``-v >= -limit``."""

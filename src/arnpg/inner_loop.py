@@ -17,6 +17,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from arnpg.errors import SettingsError
+
 __all__ = [
     "AbstractInnerLoop",
     "AbstractMicroSteps",
@@ -24,6 +26,7 @@ __all__ = [
     "InnerInfo",
     "ScheduledMicroSteps",
     "TheoremMicroSteps",
+    "require_positive",
 ]
 
 Policy = Any
@@ -71,6 +74,11 @@ class FixedMicroSteps(AbstractMicroSteps):
 
     count: int
 
+    def __check_init__(self) -> None:
+        """At least one step."""
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise SettingsError(f"micro_steps must be a whole number >= 1, got {self.count!r}.")
+
     def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> int:
         """``t_k = count``."""
         return self.count
@@ -102,3 +110,8 @@ class TheoremMicroSteps(AbstractMicroSteps):
         """``t_k``; ``scale`` is ``5 K / (c log|A|)``."""
         bound = self.base + self.dual_weight * jnp.sum(dual)
         return jnp.ceil(jnp.log(self.scale * bound) / (1 - self.discount) + 1).astype(int)
+
+def require_positive(name: str, value: Any) -> None:
+    """Refuse a setting that must be a finite number above zero; arrays of a batch are not looked into."""
+    if isinstance(value, int | float) and not 0 < value < float("inf"):
+        raise SettingsError(f"{name} must be a finite number > 0, got {value}.")

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from arnpg.inner_loop import AbstractMicroSteps
+from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractDualFreeMethod, require_smooth_constrained
 from arnpg.objectives import Criterion
 
@@ -20,6 +20,7 @@ class CRPO(AbstractDualFreeMethod):
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""
         require_smooth_constrained("CRPO", self.criterion)
+        require_positive("tolerance", self.tolerance)
 
     def weights(self, values: Float[Array, " m"], dual: Float[Array, " 0"]) -> Float[Array, " m"]:
         """The objective's gradient, or one constraint's row."""

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from arnpg.inner_loop import AbstractMicroSteps
+from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
 from arnpg.objectives import Criterion
 
@@ -24,6 +24,7 @@ class EPD(AbstractAnchorMethod):
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""
         require_smooth_constrained("ARNPG-EPD", self.criterion)
+        require_positive("dual_step", self.dual_step)
 
     def initial_dual(self, values: Float[Array, " m"]) -> Float[Array, " c"]:
         """``lambda_0 = max(0, eta' (V(pi_0) - b))``."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from arnpg.errors import ObjectiveError
-from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, Policy, Work
+from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, Policy, Work, require_positive
 from arnpg.method import AbstractMethod, StepInfo
 from arnpg.objectives import Criterion, Minimum
 
@@ -35,6 +35,7 @@ class OMDA(AbstractMethod):
         """A minimum, without constraints."""
         if not isinstance(self.criterion.objective, Minimum) or len(self.criterion.thresholds):
             raise ObjectiveError("ARNPG-OMDA takes MaxMin without constraints; try arnpg-imd or arnpg-epd.")
+        require_positive("dual_step", self.dual_step)
 
     def init(self, inner: AbstractInnerLoop, policy: Policy, work: Work) -> tuple[OMDAState, Work]:
         """``pi~_0 = pi_0`` and uniform ``lambda_0 = lambda~_0``."""

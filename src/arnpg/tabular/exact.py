@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from arnpg.errors import SettingsError
-from arnpg.inner_loop import AbstractInnerLoop, InnerInfo
+from arnpg.inner_loop import AbstractInnerLoop, InnerInfo, require_positive
 from arnpg.tabular.mdp import MDP
 
 __all__ = ["EvaluatedPolicy", "ExactInnerLoop", "occupancy", "regularised_step"]
@@ -59,9 +58,8 @@ class ExactInnerLoop(AbstractInnerLoop):
 
     def __init__(self, mdp: MDP, *, step_size: float, regularisation: float) -> None:
         """Take the model's arrays; both settings must be positive."""
-        for name, value in (("step_size", step_size), ("regularisation", regularisation)):
-            if isinstance(value, int | float) and not 0 < value < float("inf"):
-                raise SettingsError(f"{name} must be a finite number > 0, got {value}.")
+        require_positive("step_size", step_size)
+        require_positive("regularisation", regularisation)
         self.transitions, self.rewards, self.initial = mdp.transitions, mdp.rewards, mdp.initial
         self.discount, self.step_size, self.regularisation = mdp.discount, step_size, regularisation
 

@@ -16,7 +16,7 @@ from arnpg.tabular.master import Mixture, best_mixture
 from arnpg.tabular.oracle import Point, evaluate_point, policy_iteration
 from arnpg.tabular.policy import mix
 
-__all__ = ["Solved", "relative_scale", "solve_to_gap"]
+__all__ = ["Solved", "objective_error", "relative_scale", "solve_to_gap"]
 
 INTERIOR = 1e-9  # a slack, in units of an objective's range, that counts as strictly feasible
 NEGLIGIBLE = 1e-9  # a mixture weight below which a point is left out of the policy
@@ -27,7 +27,6 @@ class Solved(NamedTuple):
 
     policy: np.ndarray
     values: np.ndarray
-    errors: np.ndarray
     multipliers: np.ndarray
     bound: float
     weights: np.ndarray
@@ -39,6 +38,16 @@ def relative_scale(criterion: Criterion, values: np.ndarray, floor: float) -> fl
     """What a relative gap is relative to: the objective's size, or its change when all values double."""
     gradient = np.asarray(criterion.objective.gradient(values))
     return max(abs(float(criterion.value(values))), float(np.abs(gradient * values).sum()), floor)
+
+
+def objective_error(kernel: DenseKernel, criterion: Criterion, policy: np.ndarray) -> float:
+    """How far rounding can have moved ``F`` of a policy's computed values from ``F`` of its true ones."""
+    point = evaluate_point(kernel, policy)
+    errors = value_error(kernel, policy, kernel.mdp.rewards, point.state_values)
+    objective = criterion.objective
+    if isinstance(objective, Minimum):
+        return float((np.abs(objective.rows) @ errors).max())
+    return 2 * float(np.abs(np.asarray(objective.gradient(point.values))) @ errors)
 
 
 def solve_to_gap(
@@ -71,10 +80,9 @@ def solve_to_gap(
         kernel, relaxed, columns, last, enough, max_rounds=max_rounds, deadline=deadline, progress=record
     )
     policy, point = _stationary(kernel, relaxed, columns, mixture, shown.gap)
-    errors = value_error(kernel, policy, mdp.rewards, point.state_values)
     bound = _final_bound(kernel, criterion, mixture, last)
     bound = min(bound, shown.bound) if relaxed is criterion else bound
-    return Solved(policy, point.values, errors, mixture.multipliers, bound, shown.weights, rounds, notes)
+    return Solved(policy, point.values, mixture.multipliers, bound, shown.weights, rounds, notes)
 
 
 def _objective_floor(kernel: DenseKernel, criterion: Criterion) -> float:
