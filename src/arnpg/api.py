@@ -102,7 +102,9 @@ def _solve_corrective(
     def show(shown: Round) -> None:
         if progress is not None:
             violation = float(criterion.violation(shown.values))
-            progress(Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds))
+            progress(
+                Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds)
+            )
 
     solved = solve_to_gap(DenseKernel(mdp), criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show)
     policy = TabularPolicy(solved.policy)
@@ -276,5 +278,3 @@ def _check(
     for name in settings:
         if name not in known:
             raise SettingsError(f"{name!r} is not a setting of {method!r}; it has {', '.join(known) or 'none'}.")
-
-

@@ -25,7 +25,9 @@ HEADER = "header"
 MAX_BYTES = 64 * 2**30
 
 
-def write_archive(path: str | os.PathLike, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+def write_archive(
+    path: str | os.PathLike, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
     """Write ``arrays`` with ``header`` (plain JSON data) as a file of this ``kind``, all or nothing."""
     target = Path(path)
     text = json.dumps({"kind": kind, "version": 1, **header}, allow_nan=True)
@@ -70,7 +72,9 @@ def _refused(path: str | os.PathLike, kind: str) -> Iterator[None]:
         why = "it holds Python objects, which are never loaded" if "allow_pickle" in str(error) else str(error)
         raise ModelError(f"{path} cannot be read as a {kind} file: {why}.") from error
     except (OSError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
-        raise ModelError(f"{path} is not a {kind} file written by arnpg or numpy.savez, or it is damaged: {error}.") from error
+        raise ModelError(
+            f"{path} is not a {kind} file written by arnpg or numpy.savez, or it is damaged: {error}."
+        ) from error
 
 
 def _check_sizes(path: str | os.PathLike) -> None:

@@ -106,9 +106,7 @@ class MaxMin(AbstractCriterion):
 
     def objective(self, names: Sequence[str], free: Sequence[str]) -> AbstractObjective:
         """``F(v) = min_i v_i / c_i``."""
-        scales = _vector(
-            "MaxMin scales", self.scales if self.scales is not None else dict.fromkeys(free, 1.0), names
-        )
+        scales = _vector("MaxMin scales", self.scales if self.scales is not None else dict.fromkeys(free, 1.0), names)
         chosen = np.flatnonzero(scales)
         return Minimum(np.eye(len(names))[chosen] / scales[chosen, None], np.zeros(len(chosen)))
 

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Float, Int, PRNGKeyArray
 
+from arnpg.arrays import AnyArray
 from arnpg.errors import SettingsError
 
 __all__ = [
@@ -36,9 +37,9 @@ Work = Any
 class InnerInfo(eqx.Module):
     """What one call of the inner loop shows: KL to the anchor, entropy of the new policy, environment steps taken."""
 
-    kl: Float[Array, ""]
-    entropy: Float[Array, ""]
-    env_steps: Int[Array, ""]
+    kl: Float[AnyArray, ""]
+    entropy: Float[AnyArray, ""]
+    env_steps: Int[AnyArray, ""]
 
 
 class AbstractInnerLoop(eqx.Module):
@@ -52,12 +53,12 @@ class AbstractInnerLoop(eqx.Module):
 
     @abc.abstractmethod
     def improve(
-        self, anchor: Policy, weights: Float[Array, " m"], micro_steps: int | Int[Array, ""], work: Work
+        self, anchor: Policy, weights: Float[AnyArray, " m"], micro_steps: int | Int[AnyArray, ""], work: Work
     ) -> tuple[Policy, Work, InnerInfo]:
         """``InnerLoop(anchor, <weights, r>, alpha, eta, micro_steps)``."""
 
     @abc.abstractmethod
-    def evaluate(self, policy: Policy, work: Work) -> tuple[Float[Array, " m"], Work]:
+    def evaluate(self, policy: Policy, work: Work) -> tuple[Float[AnyArray, " m"], Work]:
         """The value vector ``V_{1:m}`` of a policy."""
 
 
@@ -65,7 +66,7 @@ class AbstractMicroSteps(eqx.Module):
     """How many micro steps ``t_k`` the inner loop takes at macro step ``k``."""
 
     @abc.abstractmethod
-    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> int | Int[Array, ""]:
+    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> int | Int[AnyArray, ""]:
         """``t_k``, which may depend on ``k`` and on the dual variables."""
 
 
@@ -79,7 +80,7 @@ class FixedMicroSteps(AbstractMicroSteps):
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
             raise SettingsError(f"micro_steps must be a whole number >= 1, got {self.count!r}.")
 
-    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> int:
+    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> int:
         """``t_k = count``."""
         return self.count
 
@@ -87,9 +88,9 @@ class FixedMicroSteps(AbstractMicroSteps):
 class ScheduledMicroSteps(AbstractMicroSteps):
     """A schedule in ``k``, such as the ``log k`` of the remark under Corollary 1."""
 
-    schedule: Callable[[Int[Array, ""]], Int[Array, ""]]
+    schedule: Callable[[Int[AnyArray, ""]], Int[AnyArray, ""]]
 
-    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> Int[Array, ""]:
+    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> Int[AnyArray, ""]:
         """``t_k = max(schedule(k), 1)``."""
         return jnp.maximum(jnp.asarray(self.schedule(step)).astype(int), 1)
 
@@ -106,10 +107,11 @@ class TheoremMicroSteps(AbstractMicroSteps):
     dual_weight: float
     scale: float
 
-    def __call__(self, step: Int[Array, ""], dual: Float[Array, " d"]) -> Int[Array, ""]:
+    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> Int[AnyArray, ""]:
         """``t_k``; ``scale`` is ``5 K / (c log|A|)``."""
         bound = self.base + self.dual_weight * jnp.sum(dual)
         return jnp.ceil(jnp.log(self.scale * bound) / (1 - self.discount) + 1).astype(int)
+
 
 def require_positive(name: str, value: Any) -> None:
     """Refuse a setting that must be a finite number above zero; arrays of a batch are not looked into."""

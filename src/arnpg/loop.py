@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from arnpg.arrays import AnyArray
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.inner_loop import Policy, Work
 from arnpg.method import AbstractMethod, Algorithm, State, StepInfo
@@ -32,8 +33,8 @@ class Tally(eqx.Module):
     """What is kept of the iterates: the best one, feasible before infeasible, and the sum of what is observed."""
 
     policy: Policy
-    objective: Float[Array, ""]
-    violation: Float[Array, ""]
+    objective: Float[AnyArray, ""]
+    violation: Float[AnyArray, ""]
     total: Any
 
 
@@ -43,7 +44,7 @@ class Carry(eqx.Module):
     state: State
     work: Work
     tally: Tally
-    step: Int[Array, ""]
+    step: Int[AnyArray, ""]
 
 
 class Chunk(NamedTuple):
@@ -92,9 +93,7 @@ def run(
     return _run(algorithm, None, steps, key, carry, observe, on_chunk, stop, time_limit)
 
 
-def run_batch(
-    algorithms: Sequence[Algorithm], steps: int, *, keys: PRNGKeyArray | None = None, **keywords: Any
-) -> Run:
+def run_batch(algorithms: Sequence[Algorithm], steps: int, *, keys: PRNGKeyArray | None = None, **keywords: Any) -> Run:
     """Run several algorithms of one shape as one compiled call; every array of the result has the batch first.
 
     The algorithms may differ in step sizes, thresholds, whole models; ``keys`` gives each its own randomness.
@@ -133,7 +132,7 @@ def begin(algorithm: Algorithm, key: PRNGKeyArray, observe: Observe | None = Non
 
 
 def advance(
-    algorithm: Algorithm, carry: Carry, count: Int[Array, ""], capacity: int, observe: Observe | None
+    algorithm: Algorithm, carry: Carry, count: Int[AnyArray, ""], capacity: int, observe: Observe | None
 ) -> tuple[Carry, StepInfo]:
     """``count <= capacity`` macro steps; the trace has ``capacity`` rows, the first ``count`` of them filled."""
 
@@ -149,9 +148,7 @@ def advance(
     return jax.lax.fori_loop(0, count, body, (carry, empty))
 
 
-def _tally(
-    algorithm: Algorithm, tally: Tally, state: State, info: StepInfo, observe: Observe | None
-) -> Tally:
+def _tally(algorithm: Algorithm, tally: Tally, state: State, info: StepInfo, observe: Observe | None) -> Tally:
     method: AbstractMethod = algorithm.method
     policy = method.iterate(state)
     objective = method.criterion.value(info.values)
@@ -194,7 +191,9 @@ def _run(
             count = min(pace, capacity, steps - done)
             started = time.monotonic()
             carry, trace = _advance(algorithm, axes, carry, np.int64(count), capacity, observe)
-            rows = (lambda leaf: np.asarray(leaf)[:count]) if axes is None else (lambda leaf: np.asarray(leaf)[:, :count])
+            rows = (
+                (lambda leaf: np.asarray(leaf)[:count]) if axes is None else (lambda leaf: np.asarray(leaf)[:, :count])
+            )
             traces.append(jax.tree.map(rows, jax.block_until_ready(trace)))
             took = time.monotonic() - started
             _check_finite(traces[-1], done, 0 if axes is None else 1)
@@ -227,7 +226,7 @@ def _begin(algorithm: Algorithm, axes: Any, key: PRNGKeyArray, observe: Observe 
 
 @eqx.filter_jit
 def _advance(
-    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[Array, ""], capacity: int, observe: Observe | None
+    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, observe: Observe | None
 ) -> tuple[Carry, StepInfo]:
     if axes is None:
         return advance(algorithm, carry, count, capacity, observe)

@@ -9,8 +9,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from arnpg.arrays import AnyArray
 from arnpg.errors import ObjectiveError
 from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, InnerInfo, Policy, Work
 from arnpg.objectives import Criterion
@@ -31,10 +32,10 @@ State = Any
 class StepInfo(eqx.Module):
     """What one macro step shows; stacked over the steps it is the trace of a run."""
 
-    values: Float[Array, " m"]
-    weights: Float[Array, " m"]
-    dual: Float[Array, " d"]
-    micro_steps: Int[Array, ""]
+    values: Float[AnyArray, " m"]
+    weights: Float[AnyArray, " m"]
+    dual: Float[AnyArray, " d"]
+    micro_steps: Int[AnyArray, ""]
     inner: InnerInfo
 
 
@@ -60,9 +61,9 @@ class AnchorState(eqx.Module):
     """``pi_k``, ``V_{1:m}(pi_k)``, ``lambda_k`` and ``k``."""
 
     policy: Policy
-    values: Float[Array, " m"]
-    dual: Float[Array, " d"]
-    step: Int[Array, ""]
+    values: Float[AnyArray, " m"]
+    dual: Float[AnyArray, " d"]
+    step: Int[AnyArray, ""]
 
 
 class AbstractAnchorMethod(AbstractMethod):
@@ -72,17 +73,17 @@ class AbstractAnchorMethod(AbstractMethod):
     micro_steps: eqx.AbstractVar[AbstractMicroSteps]
 
     @abc.abstractmethod
-    def initial_dual(self, values: Float[Array, " m"]) -> Float[Array, " d"]:
+    def initial_dual(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " d"]:
         """``lambda_0``."""
 
     @abc.abstractmethod
-    def weights(self, values: Float[Array, " m"], dual: Float[Array, " d"]) -> Float[Array, " m"]:
+    def weights(self, values: Float[AnyArray, " m"], dual: Float[AnyArray, " d"]) -> Float[AnyArray, " m"]:
         """``G_k``, so that the ascent reward is ``<G_k, r_{1:m}>``."""
 
     @abc.abstractmethod
     def update_dual(
-        self, dual: Float[Array, " d"], values: Float[Array, " m"], new_values: Float[Array, " m"]
-    ) -> Float[Array, " d"]:
+        self, dual: Float[AnyArray, " d"], values: Float[AnyArray, " m"], new_values: Float[AnyArray, " m"]
+    ) -> Float[AnyArray, " d"]:
         """``lambda_{k+1}`` from ``lambda_k``, ``V(pi_k)`` and ``V(pi_{k+1})``."""
 
     def init(self, inner: AbstractInnerLoop, policy: Policy, work: Work) -> tuple[AnchorState, Work]:
@@ -111,13 +112,13 @@ class AbstractDualFreeMethod(AbstractAnchorMethod):
     criterion: eqx.AbstractVar[Criterion]
     micro_steps: eqx.AbstractVar[AbstractMicroSteps]
 
-    def initial_dual(self, values: Float[Array, " m"]) -> Float[Array, " 0"]:
+    def initial_dual(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " 0"]:
         """None."""
         return values[:0]
 
     def update_dual(
-        self, dual: Float[Array, " 0"], values: Float[Array, " m"], new_values: Float[Array, " m"]
-    ) -> Float[Array, " 0"]:
+        self, dual: Float[AnyArray, " 0"], values: Float[AnyArray, " m"], new_values: Float[AnyArray, " m"]
+    ) -> Float[AnyArray, " 0"]:
         """None."""
         return dual
 

@@ -23,7 +23,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from arnpg.arrays import AnyArray
 
 __all__ = ["AbstractObjective", "ConcaveFunction", "Criterion", "LinearObjective", "LogSum", "Minimum"]
 
@@ -64,7 +66,7 @@ class AbstractObjective(eqx.Module):
 class LinearObjective(AbstractObjective):
     """``F(v) = <w, v>``."""
 
-    weights: Float[Array, " m"]
+    weights: Float[AnyArray, " m"]
     smooth: ClassVar[bool] = True
 
     def value(self, values: Vector) -> Any:
@@ -83,8 +85,8 @@ class LinearObjective(AbstractObjective):
 class LogSum(AbstractObjective):
     """``F(v) = sum_i a_i log(delta + v_i)``, proportional fairness (Section 4.1); ``a_i = 0`` leaves ``i`` out."""
 
-    weights: Float[Array, " m"]
-    offset: Float[Array, ""]
+    weights: Float[AnyArray, " m"]
+    offset: Float[AnyArray, ""]
     smooth: ClassVar[bool] = True
 
     def _shifted(self, values: Vector) -> Vector:
@@ -113,7 +115,7 @@ class LogSum(AbstractObjective):
 class ConcaveFunction(AbstractObjective):
     """Any concave JAX function of the value vector, with its derivatives by automatic differentiation."""
 
-    function: Callable[[Float[Array, " m"]], Float[Array, ""]] = eqx.field(static=True)
+    function: Callable[[Float[AnyArray, " m"]], Float[AnyArray, ""]] = eqx.field(static=True)
     smooth: ClassVar[bool] = True
 
     def value(self, values: Vector) -> Any:
@@ -132,8 +134,8 @@ class ConcaveFunction(AbstractObjective):
 class Minimum(AbstractObjective):
     """``F(v) = min_j (R v - e)_j``, the max-min trade-off (Section 4.3) for ``R = diag(1 / c)`` and ``e = 0``."""
 
-    rows: Float[Array, "p m"]
-    offsets: Float[Array, " p"]
+    rows: Float[AnyArray, "p m"]
+    offsets: Float[AnyArray, " p"]
     smooth: ClassVar[bool] = False
 
     def parts(self, values: Vector) -> Vector:
@@ -157,8 +159,8 @@ class Criterion(eqx.Module):
     """Maximise ``F(v)`` subject to ``C v >= b``; a constraint row is ``+e_i`` for at least, ``-e_i`` for at most."""
 
     objective: AbstractObjective
-    rows: Float[Array, "c m"]
-    thresholds: Float[Array, " c"]
+    rows: Float[AnyArray, "c m"]
+    thresholds: Float[AnyArray, " c"]
 
     def value(self, values: Vector) -> Any:
         """``F(v)``."""

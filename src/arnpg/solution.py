@@ -118,7 +118,10 @@ class Solution:
         rows += [("gap", f"{self.gap:.2e} (relative {self.relative_gap:.1e})"), ("bound by", self.how)]
         rows += [("violation", f"{self.violation:.2e}" if self.violation else "none")]
         rows += [(f"price of {label}", f"{price:.6g}") for label, price in self.multipliers.items()]
-        rows += [("steps", f"{len(self.trace)} in {self.seconds:.3f} s"), ("certified", "yes" if self.certified else "no")]
+        rows += [
+            ("steps", f"{len(self.trace)} in {self.seconds:.3f} s"),
+            ("certified", "yes" if self.certified else "no"),
+        ]
         rows += [("note", note) for note in self.notes]
         width = max(len(label) for label, _ in rows)
         return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)

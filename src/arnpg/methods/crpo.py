@@ -1,8 +1,9 @@
 """CRPO (Xu et al. 2021): ascend the objective while the constraints hold within a tolerance, else the most broken one."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from arnpg.arrays import AnyArray, Scalar
 from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractDualFreeMethod, require_smooth_constrained
 from arnpg.objectives import Criterion
@@ -15,14 +16,14 @@ class CRPO(AbstractDualFreeMethod):
 
     criterion: Criterion
     micro_steps: AbstractMicroSteps
-    tolerance: float | Float[Array, ""]
+    tolerance: Scalar
 
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""
         require_smooth_constrained("CRPO", self.criterion)
         require_positive("tolerance", self.tolerance)
 
-    def weights(self, values: Float[Array, " m"], dual: Float[Array, " 0"]) -> Float[Array, " m"]:
+    def weights(self, values: Float[AnyArray, " m"], dual: Float[AnyArray, " 0"]) -> Float[AnyArray, " m"]:
         """The objective's gradient, or one constraint's row."""
         slack = self.criterion.slack(values)
         repair = jnp.asarray(self.criterion.rows)[jnp.argmin(slack)]

@@ -1,7 +1,8 @@
 """ARNPG with implicit mirror descent (Algorithm 2): a smooth concave objective, its gradient as ascent weights."""
 
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from arnpg.arrays import AnyArray
 from arnpg.errors import ObjectiveError
 from arnpg.inner_loop import AbstractMicroSteps
 from arnpg.method import AbstractDualFreeMethod
@@ -21,6 +22,6 @@ class IMD(AbstractDualFreeMethod):
         if not self.criterion.objective.smooth or len(self.criterion.thresholds):
             raise ObjectiveError("ARNPG-IMD takes a smooth objective without constraints; try arnpg-epd or arnpg-omda.")
 
-    def weights(self, values: Float[Array, " m"], dual: Float[Array, " 0"]) -> Float[Array, " m"]:
+    def weights(self, values: Float[AnyArray, " m"], dual: Float[AnyArray, " 0"]) -> Float[AnyArray, " m"]:
         """``G_k = grad F(V(pi_k))``."""
         return self.criterion.objective.gradient(values)

@@ -1,7 +1,8 @@
 """Multi-objective NPG (Section 5, Appendix C): a step along the gradient, or a subgradient where ``F`` has a kink."""
 
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from arnpg.arrays import AnyArray
 from arnpg.errors import ObjectiveError
 from arnpg.inner_loop import AbstractMicroSteps
 from arnpg.method import AbstractDualFreeMethod
@@ -21,6 +22,6 @@ class MONPG(AbstractDualFreeMethod):
         if len(self.criterion.thresholds):
             raise ObjectiveError("MO-NPG takes no constraints; try arnpg-epd, npg-pd or crpo.")
 
-    def weights(self, values: Float[Array, " m"], dual: Float[Array, " 0"]) -> Float[Array, " m"]:
+    def weights(self, values: Float[AnyArray, " m"], dual: Float[AnyArray, " 0"]) -> Float[AnyArray, " m"]:
         """A (sub)gradient."""
         return self.criterion.objective.gradient(values)

@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
+from arnpg.arrays import AnyArray, Scalar
 from arnpg.errors import ObjectiveError
 from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, Policy, Work, require_positive
 from arnpg.method import AbstractMethod, StepInfo
@@ -18,10 +19,10 @@ class OMDAState(eqx.Module):
 
     anchor: Policy
     policy: Policy
-    values: Float[Array, " m"]
-    dual_anchor: Float[Array, " p"]
-    dual: Float[Array, " p"]
-    step: Int[Array, ""]
+    values: Float[AnyArray, " m"]
+    dual_anchor: Float[AnyArray, " p"]
+    dual: Float[AnyArray, " p"]
+    step: Int[AnyArray, ""]
 
 
 class OMDA(AbstractMethod):
@@ -29,7 +30,7 @@ class OMDA(AbstractMethod):
 
     criterion: Criterion
     micro_steps: AbstractMicroSteps
-    dual_step: float | Float[Array, ""]
+    dual_step: Scalar
 
     def __check_init__(self) -> None:
         """A minimum, without constraints."""
@@ -59,13 +60,13 @@ class OMDA(AbstractMethod):
         """``pi~_k``."""
         return state.policy
 
-    def _parts(self, values: Float[Array, " m"]) -> Float[Array, " p"]:
+    def _parts(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " p"]:
         return self.criterion.objective.parts(values)
 
-    def _weights(self, dual: Float[Array, " p"]) -> Float[Array, " m"]:
+    def _weights(self, dual: Float[AnyArray, " p"]) -> Float[AnyArray, " m"]:
         """``G^v = grad_v Phi(v, lambda)``."""
         return dual @ self.criterion.objective.rows
 
-    def _mirror(self, anchor: Float[Array, " p"], values: Float[Array, " m"]) -> Float[Array, " p"]:
+    def _mirror(self, anchor: Float[AnyArray, " p"], values: Float[AnyArray, " m"]) -> Float[AnyArray, " p"]:
         """``argmin <G^lambda, l> + D(l || anchor) / eta'`` with ``G^lambda = grad_lambda Phi(v, .)``."""
         return jax.nn.softmax(jnp.log(anchor) - self.dual_step * self._parts(values))

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from .fisher import fisher_product
 from .networks import AbstractDistribution, AbstractPolicy
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "TrustRegion",
     "UpdateInfo",
     "conjugate_gradients",
-    "fisher_product",
 ]
 
 Vector = Float[Array, " p"]
@@ -57,25 +57,6 @@ class AbstractUpdate(eqx.Module):
         self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
     ) -> tuple[AbstractPolicy, UpdateInfo]:
         """One micro step; `key` is for choosing a part of the batch."""
-
-
-def fisher_product(policy: AbstractPolicy, observations: Float[Array, "n o"]) -> Callable[[Vector], Vector]:
-    """`v -> F v`, the Fisher matrix of the observations' mean; forward mode, the metric, reverse mode.
-
-    The network is linearised once, so that a product costs one tangent and one cotangent pass, no forward pass.
-    """
-    flat, unravel = ravel_pytree(policy)
-
-    def parameters(theta: Vector) -> AbstractDistribution:
-        return unravel(theta)(observations)
-
-    distribution, forward = jax.linearize(parameters, flat)
-    backward = jax.linear_transpose(forward, flat)
-
-    def product(vector: Vector) -> Vector:
-        return backward(distribution.metric(forward(vector)))[0] / observations.shape[0]
-
-    return product
 
 
 def conjugate_gradients(product: Callable[[Vector], Vector], target: Vector, iterations: int) -> Vector:

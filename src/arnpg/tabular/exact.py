@@ -4,13 +4,14 @@ A policy is a table of log-probabilities with its value functions beside it: one
 gives all of them, and the next step, the evaluation and the anchor need nothing else.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from arnpg.arrays import AnyArray, Scalar
 from arnpg.inner_loop import AbstractInnerLoop, InnerInfo, require_positive
 from arnpg.tabular.mdp import MDP
 
@@ -20,17 +21,17 @@ __all__ = ["EvaluatedPolicy", "ExactInnerLoop", "occupancy", "regularised_step"]
 class EvaluatedPolicy(eqx.Module):
     """``log pi(a | s)``, normalised (logits would drift by a constant per state), and ``V_i^pi(s)``."""
 
-    log_policy: Float[Array, "s a"]
-    state_values: Float[Array, "m s"]
+    log_policy: Float[AnyArray, "s a"]
+    state_values: Float[AnyArray, "m s"]
 
 
 def regularised_step(
-    log_policy: Float[Array, "s a"],
-    log_anchor: Float[Array, "s a"],
-    advantage: Float[Array, "s a"],
-    rate: Float[Array, ""],
-    keep: Float[Array, ""],
-) -> Float[Array, "s a"]:
+    log_policy: Float[AnyArray, "s a"],
+    log_anchor: Float[AnyArray, "s a"],
+    advantage: Float[AnyArray, "s a"],
+    rate: Scalar,
+    keep: Scalar,
+) -> Float[AnyArray, "s a"]:
     """One NPG micro step under softmax (Algorithm 1, eq. 5, in closed form).
 
     ``log pi' = (1 - keep) log pi + keep log pi_k + rate * q - log Z`` with ``rate = eta / (1 - gamma)``,
@@ -49,12 +50,12 @@ class ExactInnerLoop(AbstractInnerLoop):
 
     float64: ClassVar[bool] = True
 
-    transitions: Float[Array, "s a t"]
-    rewards: Float[Array, "m s a"]
-    initial: Float[Array, " s"]
-    discount: float | Float[Array, ""]
-    step_size: float | Float[Array, ""]
-    regularisation: float | Float[Array, ""]
+    transitions: Float[AnyArray, "s a t"]
+    rewards: Float[AnyArray, "m s a"]
+    initial: Float[AnyArray, " s"]
+    discount: Scalar
+    step_size: Scalar
+    regularisation: Scalar
 
     def __init__(self, mdp: MDP, *, step_size: float, regularisation: float) -> None:
         """Take the model's arrays; both settings must be positive."""
@@ -69,16 +70,16 @@ class ExactInnerLoop(AbstractInnerLoop):
         states, actions = self.rewards.shape[1:]
         return self.evaluated(jnp.full((states, actions), -jnp.log(actions))), None
 
-    def evaluated(self, log_policy: Float[Array, "s a"]) -> EvaluatedPolicy:
+    def evaluated(self, log_policy: Float[AnyArray, "s a"]) -> EvaluatedPolicy:
         """A policy with its value functions."""
         return EvaluatedPolicy(log_policy, self._solve(log_policy, self.rewards))
 
     def improve(
-        self, anchor: EvaluatedPolicy, weights: Float[Array, " m"], micro_steps: int | Int[Array, ""], work: None
+        self, anchor: EvaluatedPolicy, weights: Float[AnyArray, " m"], micro_steps: int | Int[AnyArray, ""], work: None
     ) -> tuple[EvaluatedPolicy, None, InnerInfo]:
         """``t_k`` closed-form steps on ``V_rt - alpha D_{d^pi}(pi || anchor) / (1 - gamma)``."""
 
-        def micro_step(_: int, at: tuple[EvaluatedPolicy, Array]) -> tuple[EvaluatedPolicy, Array]:
+        def micro_step(_: Any, at: tuple[EvaluatedPolicy, Array]) -> tuple[EvaluatedPolicy, Array]:
             return self._micro_step(anchor.log_policy, weights, *at)
 
         start = (anchor, jnp.zeros_like(self.initial))
@@ -91,7 +92,7 @@ class ExactInnerLoop(AbstractInnerLoop):
         kl = (1 - self.discount) * self.initial @ divergence
         return policy, work, InnerInfo(kl, entropy, jnp.zeros((), int))
 
-    def evaluate(self, policy: EvaluatedPolicy, work: None) -> tuple[Float[Array, " m"], None]:
+    def evaluate(self, policy: EvaluatedPolicy, work: None) -> tuple[Float[AnyArray, " m"], None]:
         """``V_{1:m}(rho)``, known already."""
         return policy.state_values @ self.initial, work
 
@@ -106,18 +107,18 @@ class ExactInnerLoop(AbstractInnerLoop):
         solved = self._solve(log_policy, jnp.concatenate([self.rewards, (log_policy - log_anchor)[None]]))
         return EvaluatedPolicy(log_policy, solved[:-1]), solved[-1]
 
-    def _system(self, policy: Float[Array, "s a"]) -> Float[Array, "s s"]:
+    def _system(self, policy: Float[AnyArray, "s a"]) -> Float[AnyArray, "s s"]:
         under = jnp.einsum("sa,sat->st", policy, self.transitions)
         return jnp.eye(len(under)) - self.discount * under
 
-    def _solve(self, log_policy: Float[Array, "s a"], tables: Float[Array, "k s a"]) -> Float[Array, "k s"]:
+    def _solve(self, log_policy: Float[AnyArray, "s a"], tables: Float[AnyArray, "k s a"]) -> Float[AnyArray, "k s"]:
         """``(I - gamma P_pi)^{-1} f_pi`` for each table ``f``."""
         policy = jnp.exp(log_policy)
         right = jnp.einsum("sa,ksa->sk", policy, tables)
         return jnp.linalg.solve(self._system(policy), right).T
 
 
-def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[Array, "s a"]:
+def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[AnyArray, "s a"]:
     """``d_rho^pi(s, a)``, the state-action visitation of Section 2; its mean over iterates is one policy's."""
     probabilities = jnp.exp(policy.log_policy)
     start = (1 - inner.discount) * jnp.asarray(inner.initial)

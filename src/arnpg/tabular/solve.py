@@ -9,7 +9,7 @@ import numpy as np
 
 from arnpg.errors import InfeasibleError, ObjectiveError
 from arnpg.objectives import Criterion, Minimum
-from arnpg.tabular.certificate import Infeasibility, criterion_bound, single_objective_bound, support, value_error
+from arnpg.tabular.certificate import Infeasibility, criterion_bound, support, value_error
 from arnpg.tabular.column_generation import Columns, Progress, Round, generate
 from arnpg.tabular.kernel import DenseKernel
 from arnpg.tabular.master import Mixture, best_mixture

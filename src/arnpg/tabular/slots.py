@@ -1,0 +1,206 @@
+"""Sparse transitions, one row of successor slots for each state and action (``design.md`` section 3).
+
+Row ``s * A + a`` of a compressed sparse matrix holds the successors of ``(s, a)`` and their probabilities, so that
+
+    (P U)[s, a] = sum_k probability[s, a, k] * U[successor[s, a, k]]
+
+is one sparse product, done for blocks of states that fit the cache, on as many threads as the machine has (SciPy's
+products release Python's lock). The chain of a policy is a selection of rows of the same matrix.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy import sparse
+
+__all__ = ["Chain", "Improvement", "SlotKernel", "in_threads"]
+
+_BLOCK_ENTRIES = 400_000
+_SERIAL_ENTRIES = 200_000
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="arnpg")
+
+
+def in_threads(task: Callable, items: Iterable, *, serial: bool = False) -> list:
+    """``[task(item) for item in items]``, on the machine's cores; tasks must not call this function themselves."""
+    items = list(items)
+    if serial or len(items) < 2:
+        return [task(item) for item in items]
+    return list(_threads().map(task, items))
+
+
+def _row_blocks(matrix: sparse.csr_array, count: int, multiple: int = 1) -> list[tuple[int, int, sparse.csr_array]]:
+    """``count`` views ``(first row, last row, rows)`` of a matrix that share its entries."""
+    edges = np.linspace(0, matrix.shape[0] // multiple, count + 1).astype(int) * multiple
+    blocks = []
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        first, last = matrix.indptr[low], matrix.indptr[high]
+        entries = (matrix.data[first:last], matrix.indices[first:last], matrix.indptr[low : high + 1] - first)
+        blocks.append((low, high, sparse.csr_array(entries, shape=(high - low, matrix.shape[1]))))
+    return blocks
+
+
+class Chain:
+    """The Markov chain of one policy: products with ``P`` and with its transpose."""
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.matrix = matrix
+        self.serial = matrix.nnz < _SERIAL_ENTRIES or (os.cpu_count() or 1) == 1
+        self._blocks = [] if self.serial else _row_blocks(matrix, os.cpu_count() or 1)
+
+    def forward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
+        """``P x``: the expectation of ``x`` after one step."""
+        if serial or self.serial:
+            return self.matrix @ vector
+        return np.concatenate(in_threads(lambda block: block[2] @ vector, self._blocks))
+
+    def backward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
+        """``P^T x``: where a distribution ``x`` over states is after one step."""
+        if serial or self.serial:
+            return self.matrix.T @ vector
+        parts = in_threads(lambda block: block[2].T @ vector[block[0] : block[1]], self._blocks)
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+
+class Improvement(NamedTuple):
+    """The greedy policy of a value function, and the Bellman operator ``TU`` at it."""
+
+    policy: Int[np.ndarray, " s"]
+    values: Float[np.ndarray, " s"]
+
+
+@dataclass(frozen=True)
+class SlotKernel:
+    """Transitions of ``S`` states and ``A`` actions as a canonical ``(S * A, S)`` sparse matrix.
+
+    ``allowed`` is None where every action may be taken in every state; rows of other actions are empty.
+    """
+
+    matrix: sparse.csr_array
+    n_actions: int
+    allowed: Bool[np.ndarray, "s a"] | None = None
+    _blocks: list = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        count = max(1, -(-self.matrix.nnz // _BLOCK_ENTRIES))
+        object.__setattr__(self, "_blocks", _row_blocks(self.matrix, count, self.n_actions))
+
+    @classmethod
+    def from_matrices(
+        cls, transitions: Sequence | sparse.sparray, allowed: Bool[np.ndarray, "s a"] | None = None
+    ) -> SlotKernel:
+        """From one ``(S * A, S)`` SciPy sparse matrix, or from one ``(S, S)`` matrix for each action."""
+        if sparse.issparse(transitions):
+            stacked = sparse.csr_array(transitions, dtype=np.float64, copy=True)
+        else:
+            stacked = _interleaved([sparse.coo_array(one) for one in transitions])
+        return cls(_canonical(stacked), stacked.shape[0] // stacked.shape[1], allowed)
+
+    @classmethod
+    def from_slots(
+        cls,
+        successors: Int[np.ndarray, "s a k"],
+        probabilities: Float[np.ndarray, "s a k"],
+        allowed: Bool[np.ndarray, "s a"] | None = None,
+    ) -> SlotKernel:
+        """From the successors of every state and action, padded with probability 0."""
+        n_states, n_actions, slots = successors.shape
+        starts = np.arange(n_states * n_actions + 1, dtype=np.int64) * slots
+        entries = (np.array(probabilities, np.float64).ravel(), successors.ravel().copy(), starts)
+        return cls(_canonical(sparse.csr_array(entries, shape=(n_states * n_actions, n_states))), n_actions, allowed)
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return self.matrix.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the transitions, in bytes."""
+        return self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes
+
+    def slots(self) -> tuple[Int[np.ndarray, "s a k"], Float[np.ndarray, "s a k"]]:
+        """Successors and probabilities as arrays with one entry a slot, rows padded with probability 0."""
+        lengths = np.diff(self.matrix.indptr)
+        width = max(1, int(lengths.max(initial=0)))
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        places = np.arange(self.matrix.nnz) - np.repeat(self.matrix.indptr[:-1], lengths)
+        successors = np.zeros((len(lengths), width), np.int32)
+        probabilities = np.zeros((len(lengths), width))
+        successors[rows, places], probabilities[rows, places] = self.matrix.indices, self.matrix.data
+        shape = (self.n_states, self.n_actions, width)
+        return successors.reshape(shape), probabilities.reshape(shape)
+
+    def backup(self, values: Float[np.ndarray, " s"]) -> Float[np.ndarray, "s a"]:
+        """``sum_s' P(s' | s, a) values(s')`` for every state and action."""
+        parts = in_threads(lambda block: block[2] @ values, self._blocks)
+        return np.concatenate(parts).reshape(self.n_states, self.n_actions)
+
+    def improve(
+        self, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"], discount: float
+    ) -> Improvement:
+        """``TU(s) = max_a reward(s, a) + discount * (P U)(s, a)`` and the first action that attains it."""
+        n = self.n_actions
+
+        def best(block: tuple[int, int, sparse.csr_array]) -> tuple[np.ndarray, np.ndarray]:
+            states = slice(block[0] // n, block[1] // n)
+            gains = (block[2] @ values).reshape(-1, n)
+            gains *= discount
+            gains += reward[states]
+            if self.allowed is not None:
+                gains[~self.allowed[states]] = -np.inf
+            return _row_maximum(gains)
+
+        parts = in_threads(best, self._blocks)
+        return Improvement(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def chain(self, policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]) -> Chain:
+        """The chain of a policy: an action for each state, or probabilities ``(S, A)``."""
+        first = np.arange(self.n_states, dtype=np.int64) * self.n_actions
+        if policy.ndim == 1:
+            return Chain(self.matrix[first + policy])
+        states, actions = np.nonzero(policy)
+        columns, shape = first[states] + actions, (self.n_states, self.matrix.shape[0])
+        mixing = sparse.csr_array((policy[states, actions], (states, columns)), shape=shape)
+        return Chain(sparse.csr_array(mixing @ self.matrix))
+
+
+def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"]]:
+    """``argmax`` and ``max`` of each row, an action at a time: NumPy's own is slow along a short last axis."""
+    best, action = gains[:, 0].copy(), np.zeros(len(gains), np.int32)
+    for candidate in range(1, gains.shape[1]):
+        better = gains[:, candidate] > best
+        np.copyto(best, gains[:, candidate], where=better)
+        np.copyto(action, np.int32(candidate), where=better)
+    return action, best
+
+
+def _interleaved(matrices: list[sparse.coo_array]) -> sparse.csr_array:
+    """Row ``s`` of matrix ``a`` as row ``s * A + a``."""
+    n_states, n_actions = matrices[0].shape[0], len(matrices)
+    rows = [one.row.astype(np.int64) * n_actions + action for action, one in enumerate(matrices)]
+    entries = np.concatenate([one.data for one in matrices]).astype(np.float64)
+    places = (np.concatenate(rows), np.concatenate([one.col for one in matrices]))
+    return sparse.csr_array((entries, places), shape=(n_states * n_actions, n_states))
+
+
+def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Sorted successors, each once, no stored zeros, 32-bit indices wherever they suffice."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if max(matrix.nnz, *matrix.shape) < np.iinfo(np.int32).max:
+        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    return matrix
