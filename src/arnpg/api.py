@@ -11,7 +11,7 @@ import numpy as np
 
 from arnpg.criteria import AbstractCriterion
 from arnpg.errors import ObjectiveError, SettingsError
-from arnpg.loop import Carry, Chunk, Run, run
+from arnpg.loop import Chunk, Run, Watch, run
 from arnpg.objectives import Criterion
 from arnpg.recipes import METHODS
 from arnpg.solution import Candidate, Solution, Trace
@@ -133,21 +133,17 @@ def _solve_plain(
     kernel = DenseKernel(mdp)
     reference = solve_to_gap(kernel, criterion, gap=0.1 * gap, max_rounds=MAX_ROUNDS, time_limit=limit)
 
-    def show(chunk: Chunk) -> None:
+    def on_chunk(chunk: Chunk) -> bool:
         if progress is not None:
             values = chunk.trace.values[-1]
             objective, violation = float(criterion.value(values)), float(criterion.violation(values))
-            progress(
-                Progress(chunk.done, steps, values, objective, violation, reference.bound - objective, chunk.seconds)
-            )
+            gap_now = reference.bound - objective
+            progress(Progress(chunk.done, steps, values, objective, violation, gap_now, chunk.seconds))
+        best = chunk.carry.tally
+        enough = 0.5 * gap * relative_scale(criterion, reference.values, 0.0)
+        return float(best.violation) == 0 and reference.bound - float(best.objective) <= enough
 
-    def reached(chunk: Chunk, carry: Carry) -> bool:
-        del chunk
-        scale = relative_scale(criterion, reference.values, 0.0)
-        feasible = float(carry.tally.violation) == 0
-        return feasible and reference.bound - float(carry.tally.objective) <= 0.5 * gap * scale
-
-    ran = run(algorithm, steps, observe=occupancy, on_chunk=show, stop=reached, time_limit=limit)
+    ran = run(algorithm, steps, watch=Watch(mean=occupancy), on_chunk=on_chunk, time_limit=limit)
     candidates = _candidates(kernel, criterion, ran)
     found = min(candidates.values(), key=lambda c: (max(c.violation, ROUNDING), -c.objective))
     notes = list(reference.notes) + _theory_notes(mdp, algorithm.inner)
@@ -171,9 +167,12 @@ def _solution(
     notes: list[str],
     seconds: float,
 ) -> Solution:
-    error = objective_error(DenseKernel(mdp), criterion, found.policy.probabilities)
+    if method == DEFAULT_METHOD:
+        error = reference.error
+    else:
+        error = objective_error(DenseKernel(mdp), criterion, found.policy.probabilities)
     distance = max(reference.bound - found.objective, 0.0) + error
-    relative = distance / relative_scale(criterion, found.values, 1e-300)
+    relative = distance / relative_scale(criterion, found.values, reference.floor)
     ranges = float(np.ptp(mdp.rewards, axis=(1, 2)).max()) / (1 - mdp.discount)
     feasible = found.violation <= ROUNDING * max(ranges, 1e-300)
     prices = dict(zip(words.constraint_labels(), map(float, reference.multipliers), strict=True))
@@ -198,7 +197,7 @@ def _solution(
 
 def _candidates(kernel: DenseKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
     """The average as one stationary policy, the best iterate, the last iterate; each evaluated exactly."""
-    joint = np.maximum(ran.average, 0.0) + 1e-300
+    joint = np.maximum(ran.mean, 0.0) + 1e-300
     tables = {
         "average": joint / joint.sum(axis=1, keepdims=True),
         "best": np.exp(ran.best.log_policy),

@@ -18,15 +18,22 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from arnpg.arrays import AnyArray
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.inner_loop import Policy, Work
-from arnpg.method import AbstractMethod, Algorithm, State, StepInfo
+from arnpg.method import Algorithm, State, StepInfo
 
-__all__ = ["Carry", "Chunk", "Run", "Tally", "begin", "run", "run_batch", "stack"]
+__all__ = ["Carry", "Chunk", "Run", "Tally", "Watch", "begin", "run", "run_batch", "stack"]
 
 CAPACITY = 512
 CHUNK_SECONDS = 0.5
 FEASIBLE = 1e-9
 
 Observe = Callable[[Any, Policy], Any]
+
+
+class Watch(NamedTuple):
+    """What a run keeps of its iterates, as functions of the inner loop and the policy: a mean, and a row each step."""
+
+    mean: Observe | None = None
+    each: Observe | None = None
 
 
 class Tally(eqx.Module):
@@ -48,21 +55,27 @@ class Carry(eqx.Module):
 
 
 class Chunk(NamedTuple):
-    """What the host sees after a chunk: steps done and asked for, the chunk's trace, seconds since the start."""
+    """What the host sees after a chunk: steps done and asked for, the chunk's trace, seconds, and how to continue."""
 
     done: int
     steps: int
     trace: StepInfo
+    rows: Any
     seconds: float
+    carry: Carry
+
+
+OnChunk = Callable[[Chunk], bool | None]
 
 
 class Run(NamedTuple):
-    """A finished run: its trace (NumPy, steps first), the last and the best iterate, the mean of what was observed."""
+    """A finished run, as NumPy arrays: its trace with steps first, the last and the best iterate, what was watched."""
 
     trace: StepInfo
+    rows: Any
     last: Policy
     best: Policy
-    average: Any
+    mean: Any
     carry: Carry
     seconds: float
 
@@ -73,27 +86,35 @@ def run(
     *,
     key: PRNGKeyArray | None = None,
     carry: Carry | None = None,
-    observe: Observe | None = None,
-    on_chunk: Callable[[Chunk], None] | None = None,
-    stop: Callable[[Chunk, Carry], bool] | None = None,
+    watch: Watch = Watch(),  # noqa: B008
+    on_chunk: OnChunk | None = None,
     time_limit: float = float("inf"),
 ) -> Run:
-    """Run ``steps`` macro steps, or fewer where ``stop`` says so or the time is up.
+    """Run ``steps`` macro steps, or fewer where ``on_chunk`` says so or the time is up.
 
     Args:
         algorithm: a method and its inner loop.
         steps: macro steps ``K``.
         key: where the randomness comes from; the same key, the same run.
         carry: a run to continue, in the place of ``key``.
-        observe: a function of the inner loop and each iterate whose mean over the iterates is returned.
-        on_chunk: called after each chunk, for progress.
-        stop: called after each chunk; true ends the run.
+        watch: what to keep of the iterates.
+        on_chunk: called after each chunk, for progress and checkpoints; true ends the run.
         time_limit: seconds.
     """
-    return _run(algorithm, None, steps, key, carry, observe, on_chunk, stop, time_limit)
+    key = jax.random.key(0) if key is None else key
+    return _run(_dynamic(algorithm), None, steps, key, carry, watch, on_chunk, time_limit)
 
 
-def run_batch(algorithms: Sequence[Algorithm], steps: int, *, keys: PRNGKeyArray | None = None, **keywords: Any) -> Run:
+def run_batch(
+    algorithms: Sequence[Algorithm],
+    steps: int,
+    *,
+    keys: PRNGKeyArray | None = None,
+    carry: Carry | None = None,
+    watch: Watch = Watch(),  # noqa: B008
+    on_chunk: OnChunk | None = None,
+    time_limit: float = float("inf"),
+) -> Run:
     """Run several algorithms of one shape as one compiled call; every array of the result has the batch first.
 
     The algorithms may differ in step sizes, thresholds, whole models; ``keys`` gives each its own randomness.
@@ -101,10 +122,8 @@ def run_batch(algorithms: Sequence[Algorithm], steps: int, *, keys: PRNGKeyArray
     if not algorithms:
         raise SettingsError("algorithms must hold at least one algorithm, got none.")
     stacked, axes = stack([_dynamic(algorithm) for algorithm in algorithms])
-    if keys is None:
-        keys = jax.random.split(jax.random.key(0), len(algorithms))
-    defaults = {"carry": None, "observe": None, "on_chunk": None, "stop": None, "time_limit": float("inf")}
-    return _run(stacked, axes, steps, keys, *(defaults | keywords).values())
+    keys = jax.random.split(jax.random.key(0), len(algorithms)) if keys is None else keys
+    return _run(stacked, axes, steps, keys, carry, watch, on_chunk, time_limit)
 
 
 def stack(trees: Sequence[Any]) -> tuple[Any, Any]:
@@ -115,6 +134,8 @@ def stack(trees: Sequence[Any]) -> tuple[Any, Any]:
     stacked, axes = [], []
     for group in zip(*leaves, strict=True):
         same = all(leaf is group[0] or np.array_equal(leaf, group[0]) for leaf in group[1:])
+        if not same and not all(isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in group):
+            raise SettingsError(f"algorithms of a batch may differ in numbers only, got {group[0]} and {group[1]}.")
         if not same and any(np.shape(leaf) != np.shape(group[0]) for leaf in group):
             raise SettingsError(f"algorithms of a batch must have equal shapes, got {[np.shape(g) for g in group]}.")
         stacked.append(group[0] if same else np.stack([np.asarray(leaf) for leaf in group]))
@@ -122,116 +143,120 @@ def stack(trees: Sequence[Any]) -> tuple[Any, Any]:
     return jax.tree.unflatten(structures[0], stacked), jax.tree.unflatten(structures[0], axes)
 
 
-def begin(algorithm: Algorithm, key: PRNGKeyArray, observe: Observe | None = None) -> Carry:
+def begin(algorithm: Algorithm, key: PRNGKeyArray, watch: Watch = Watch()) -> Carry:  # noqa: B008
     """The carry before the first macro step."""
     policy, work = algorithm.inner.start(key)
     state, work = algorithm.method.init(algorithm.inner, policy, work)
-    total = None if observe is None else jax.tree.map(jnp.zeros_like, observe(algorithm.inner, policy))
+    total = None if watch.mean is None else jax.tree.map(jnp.zeros_like, watch.mean(algorithm.inner, policy))
     worst = Tally(policy, -jnp.inf * jnp.ones(()), jnp.inf * jnp.ones(()), total)
     return Carry(state, work, worst, jnp.zeros((), int))
 
 
 def advance(
-    algorithm: Algorithm, carry: Carry, count: Int[AnyArray, ""], capacity: int, observe: Observe | None
-) -> tuple[Carry, StepInfo]:
-    """``count <= capacity`` macro steps; the trace has ``capacity`` rows, the first ``count`` of them filled."""
+    algorithm: Algorithm, carry: Carry, count: int | Int[Array, ""], capacity: int, watch: Watch = Watch()  # noqa: B008
+) -> tuple[Carry, tuple[StepInfo, Any]]:
+    """``count <= capacity`` macro steps; traces have ``capacity`` rows, the first ``count`` of them filled."""
 
-    def body(index: Array, loop: tuple[Carry, StepInfo]) -> tuple[Carry, StepInfo]:
-        carry, trace = loop
-        state, work, info = algorithm.method.step(algorithm.inner, carry.state, carry.work)
-        tally = _tally(algorithm, carry.tally, state, info, observe)
-        trace = jax.tree.map(lambda rows, row: rows.at[index].set(row), trace, info)
-        return Carry(state, work, tally, carry.step + 1), trace
+    def body(index: Array, loop: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        carry, traces = loop
+        carry, row = step(algorithm, carry, watch)
+        return carry, jax.tree.map(lambda rows, row: rows.at[index].set(row), traces, row)
 
-    shapes = jax.eval_shape(algorithm.method.step, algorithm.inner, carry.state, carry.work)[2]
+    shapes = eqx.filter_eval_shape(lambda a, c: step(a, c, watch)[1], algorithm, carry)
     empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
     return jax.lax.fori_loop(0, count, body, (carry, empty))
 
 
-def _tally(algorithm: Algorithm, tally: Tally, state: State, info: StepInfo, observe: Observe | None) -> Tally:
-    method: AbstractMethod = algorithm.method
-    policy = method.iterate(state)
-    objective = method.criterion.value(info.values)
-    violation = method.criterion.violation(info.values)
+def step(algorithm: Algorithm, carry: Carry, watch: Watch) -> tuple[Carry, tuple[StepInfo, Any]]:
+    """One macro step, tallied."""
+    state, work, info = algorithm.method.step(algorithm.inner, carry.state, carry.work)
+    policy = algorithm.method.iterate(state)
+    tally = _tally(algorithm, carry.tally, policy, info, watch)
+    row = None if watch.each is None else watch.each(algorithm.inner, policy)
+    return Carry(state, work, tally, carry.step + 1), (info, row)
+
+
+def _tally(algorithm: Algorithm, tally: Tally, policy: Policy, info: StepInfo, watch: Watch) -> Tally:
+    criterion = algorithm.method.criterion
+    objective = criterion.value(info.values)
+    violation = criterion.violation(info.values)
     violation = jnp.where(violation <= FEASIBLE, 0.0, violation)
     better = (violation < tally.violation) | ((violation == tally.violation) & (objective > tally.objective))
-    choose = lambda new, old: jnp.where(better, new, old)  # noqa: E731
+
+    def choose(new: Any, old: Any) -> Any:
+        return jnp.where(better, new, old)
+
     total = tally.total
-    if observe is not None:
-        total = jax.tree.map(jnp.add, total, observe(algorithm.inner, policy))
-    return Tally(
-        jax.tree.map(choose, policy, tally.policy),
-        choose(objective, tally.objective),
-        choose(violation, tally.violation),
-        total,
-    )
+    if watch.mean is not None:
+        total = jax.tree.map(jnp.add, total, watch.mean(algorithm.inner, policy))
+    best = jax.tree.map(choose, policy, tally.policy)
+    return Tally(best, choose(objective, tally.objective), choose(violation, tally.violation), total)
 
 
 def _run(
     algorithm: Algorithm,
     axes: Any,
     steps: int,
-    key: PRNGKeyArray | None,
+    key: PRNGKeyArray,
     carry: Carry | None,
-    observe: Observe | None,
-    on_chunk: Callable[[Chunk], None] | None,
-    stop: Callable[[Chunk, Carry], bool] | None,
+    watch: Watch,
+    on_chunk: OnChunk | None,
     time_limit: float,
 ) -> Run:
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise SettingsError(f"steps must be a whole number >= 1, got {steps!r}.")
-    algorithm = _dynamic(algorithm)
     began = time.monotonic()
     with _precision(algorithm):
-        if carry is None:
-            carry = _begin(algorithm, axes, jax.random.key(0) if key is None else key, observe)
-        traces, done, pace = [], 0, CAPACITY
-        capacity = min(steps, CAPACITY)
+        carry = _begin(algorithm, axes, key, watch) if carry is None else carry
+        parts, done, pace = [], 0, CAPACITY
         while done < steps:
-            count = min(pace, capacity, steps - done)
+            count = min(pace, CAPACITY, steps - done)
             started = time.monotonic()
-            carry, trace = _advance(algorithm, axes, carry, np.int64(count), capacity, observe)
-            rows = (
-                (lambda leaf: np.asarray(leaf)[:count]) if axes is None else (lambda leaf: np.asarray(leaf)[:, :count])
-            )
-            traces.append(jax.tree.map(rows, jax.block_until_ready(trace)))
-            took = time.monotonic() - started
-            _check_finite(traces[-1], done, 0 if axes is None else 1)
+            carry, filled = _advance(algorithm, axes, carry, np.int64(count), min(steps, CAPACITY), watch)
+            parts.append(_rows(filled, count, axes))
+            pace = _pace(count, time.monotonic() - started)
+            _check_finite(parts[-1][0], done, axes)
             done += count
-            pace = int(np.clip(count * CHUNK_SECONDS / max(took, 1e-9), 1, 4 * pace))
-            chunk = Chunk(done, steps, traces[-1], time.monotonic() - began)
-            if on_chunk is not None:
-                on_chunk(chunk)
-            if (stop is not None and stop(chunk, carry)) or chunk.seconds > time_limit:
+            chunk = Chunk(done, steps, *parts[-1], time.monotonic() - began, carry)
+            if (on_chunk is not None and on_chunk(chunk)) or chunk.seconds > time_limit:
                 break
-    return _finish(algorithm, axes, traces, carry, time.monotonic() - began)
+    return _finish(algorithm, axes, parts, carry, time.monotonic() - began)
 
 
-def _finish(algorithm: Algorithm, axes: Any, traces: list[StepInfo], carry: Carry, seconds: float) -> Run:
-    axis = 0 if axes is None else 1
-    trace = jax.tree.map(lambda *parts: np.concatenate(parts, axis), *traces)
-    last = algorithm.method.iterate(carry.state)
-    host = lambda tree: jax.tree.map(np.asarray, tree)  # noqa: E731
-    count = np.asarray(carry.step).max()
-    average = jax.tree.map(lambda leaf: np.asarray(leaf) / count, carry.tally.total)
-    return Run(trace, host(last), host(carry.tally.policy), average, carry, seconds)
+def _rows(filled: Any, count: int, axes: Any) -> Any:
+    """The rows of a chunk that were filled, on the host; waits until they are there."""
+    whole = jax.tree.map(np.asarray, jax.block_until_ready(filled))
+    return jax.tree.map(lambda leaf: leaf[:count] if axes is None else leaf[:, :count], whole)
+
+
+def _pace(count: int, seconds: float) -> int:
+    """Steps for the next chunk, so that it takes about ``CHUNK_SECONDS``."""
+    return int(np.clip(count * CHUNK_SECONDS / max(seconds, 1e-9), 1, 4 * count))
+
+
+def _finish(algorithm: Algorithm, axes: Any, parts: list, carry: Carry, seconds: float) -> Run:
+    trace, rows = jax.tree.map(lambda *leaves: np.concatenate(leaves, 0 if axes is None else 1), *parts)
+    count = int(np.asarray(carry.step).max())
+    last, best = jax.tree.map(np.asarray, (algorithm.method.iterate(carry.state), carry.tally.policy))
+    mean = jax.tree.map(lambda leaf: np.asarray(leaf) / count, carry.tally.total)
+    return Run(trace, rows, last, best, mean, carry, seconds)
 
 
 @eqx.filter_jit
-def _begin(algorithm: Algorithm, axes: Any, key: PRNGKeyArray, observe: Observe | None) -> Carry:
+def _begin(algorithm: Algorithm, axes: Any, key: PRNGKeyArray, watch: Watch) -> Carry:
     if axes is None:
-        return begin(algorithm, key, observe)
-    return eqx.filter_vmap(lambda a, k: begin(a, k, observe), in_axes=(axes, 0))(algorithm, key)
+        return begin(algorithm, key, watch)
+    return eqx.filter_vmap(lambda a, k: begin(a, k, watch), in_axes=(axes, 0))(algorithm, key)
 
 
 @eqx.filter_jit
 def _advance(
-    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, observe: Observe | None
-) -> tuple[Carry, StepInfo]:
+    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, watch: Watch
+) -> tuple[Carry, tuple[StepInfo, Any]]:
     if axes is None:
-        return advance(algorithm, carry, count, capacity, observe)
-    step = lambda a, c: advance(a, c, count, capacity, observe)  # noqa: E731
-    return eqx.filter_vmap(step, in_axes=(axes, 0))(algorithm, carry)
+        return advance(algorithm, carry, count, capacity, watch)
+    batched = eqx.filter_vmap(lambda a, c: advance(a, c, count, capacity, watch), in_axes=(axes, 0))
+    return batched(algorithm, carry)
 
 
 def _dynamic(algorithm: Algorithm) -> Algorithm:
@@ -244,8 +269,8 @@ def _precision(algorithm: Algorithm) -> contextlib.AbstractContextManager:
     return jax.enable_x64(True) if algorithm.inner.float64 else contextlib.nullcontext()
 
 
-def _check_finite(trace: StepInfo, done: int, axis: int) -> None:
+def _check_finite(trace: StepInfo, done: int, axes: Any) -> None:
     finite = np.isfinite(trace.values).all(axis=-1)
     if not finite.all():
-        step = int(np.argwhere(~finite)[:, axis].min()) + done + 1
+        step = int(np.argwhere(~finite)[:, 0 if axes is None else 1].min()) + done + 1
         raise NumericalError(f"values are not finite at macro step {step}; lower step_size or raise regularisation.")

@@ -89,27 +89,29 @@ class LogSum(AbstractObjective):
     offset: Float[AnyArray, ""]
     smooth: ClassVar[bool] = True
 
-    def _shifted(self, values: Vector) -> Vector:
-        return _namespace(values).where(self.weights > 0, self.offset + values, 1.0)
-
     def value(self, values: Vector) -> Any:
         """``sum_i a_i log(delta + v_i)``."""
         xp = _namespace(values)
-        return xp.sum(self.weights * xp.log(self._shifted(values)))
+        return xp.sum(self.weights * xp.log(_shifted(self, values)))
 
     def gradient(self, values: Vector) -> Vector:
         """``a_i / (delta + v_i)``."""
-        return self.weights / self._shifted(values)
+        return self.weights / _shifted(self, values)
 
     def hessian(self, values: Vector) -> Any:
         """``-a_i / (delta + v_i)^2`` on the diagonal."""
         xp = _namespace(values)
-        return xp.eye(len(values)) * (-self.weights / self._shifted(values) ** 2)
+        return xp.eye(len(values)) * (-self.weights / _shifted(self, values) ** 2)
 
     def domain(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """``delta + v_i > 0`` for every ``i`` with ``a_i > 0``."""
         chosen = np.flatnonzero(np.asarray(self.weights) > 0)
         return np.eye(count)[chosen], np.full(len(chosen), float(self.offset))
+
+
+def _shifted(objective: LogSum, values: Vector) -> Vector:
+    """``delta + v`` where ``a_i > 0``, else one; a function, because looking up a module's method takes longer than it."""
+    return _namespace(values).where(objective.weights > 0, objective.offset + values, 1.0)
 
 
 class ConcaveFunction(AbstractObjective):
@@ -148,7 +150,8 @@ class Minimum(AbstractObjective):
 
     def gradient(self, values: Vector) -> Vector:
         """The row of the smallest part: a subgradient."""
-        return self.rows[_namespace(values).argmin(self.parts(values))]
+        xp = _namespace(values)
+        return xp.take(self.rows, xp.argmin(self.parts(values)), axis=0)
 
     def hessian(self, values: Vector) -> Any:
         """``0``: a minimum of linear functions."""
