@@ -22,9 +22,12 @@ if TYPE_CHECKING:
         ObjectiveError,
         SettingsError,
     )
+    from arnpg.files import load
     from arnpg.solution import Solution
     from arnpg.tabular.mdp import MDP
     from arnpg.tabular.policy import TabularPolicy
+    from arnpg.tabular.readers import from_gymnasium, load_model, save_model
+    from arnpg.tabular.region import achievable_region
 
 __version__ = "0.1.0"
 
@@ -45,6 +48,11 @@ _HOME = {
     "Solution": "solution",
     "MDP": "tabular.mdp",
     "TabularPolicy": "tabular.policy",
+    "achievable_region": "tabular.region",
+    "from_gymnasium": "tabular.readers",
+    "load": "files",
+    "load_model": "tabular.readers",
+    "save_model": "tabular.readers",
 }
 
 __all__ = [
@@ -62,7 +70,12 @@ __all__ = [
     "SettingsError",
     "Solution",
     "TabularPolicy",
+    "achievable_region",
     "evaluate",
+    "from_gymnasium",
+    "load",
+    "load_model",
+    "save_model",
     "solve",
 ]
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ArnpgError", "InfeasibleError", "ModelError", "NumericalError", "ObjectiveError", "SettingsError"]
+__all__ = [
+    "ArnpgError",
+    "InfeasibleError",
+    "ModelError",
+    "NumericalError",
+    "ObjectiveError",
+    "SettingsError",
+    "StorageError",
+]
 
 
 class ArnpgError(Exception):
@@ -21,6 +29,10 @@ class ObjectiveError(ArnpgError, ValueError):
 
 class SettingsError(ArnpgError, ValueError):
     """A setting outside its range."""
+
+
+class StorageError(ArnpgError, OSError):
+    """A folder or a file that cannot be written, is in use, is damaged, or belongs to another run."""
 
 
 class NumericalError(ArnpgError, ArithmeticError):

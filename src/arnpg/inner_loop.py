@@ -71,16 +71,16 @@ class AbstractMicroSteps(eqx.Module):
 
 
 class FixedMicroSteps(AbstractMicroSteps):
-    """The same ``t_k`` at every step."""
+    """The same ``t_k`` at every step; a whole number is part of the program, an array is data and compiles once."""
 
-    count: int
+    count: int | Int[AnyArray, ""]
 
     def __check_init__(self) -> None:
         """At least one step."""
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+        if isinstance(self.count, bool) or (isinstance(self.count, int) and self.count < 1):
             raise SettingsError(f"micro_steps must be a whole number >= 1, got {self.count!r}.")
 
-    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> int:
+    def __call__(self, step: Int[AnyArray, ""], dual: Float[AnyArray, " d"]) -> int | Int[AnyArray, ""]:
         """``t_k = count``."""
         return self.count
 

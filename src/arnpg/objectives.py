@@ -146,12 +146,12 @@ class Minimum(AbstractObjective):
 
     def value(self, values: Vector) -> Any:
         """``min_j (R v - e)_j``."""
-        return _namespace(values).min(self.parts(values))
+        return _namespace(values).min(self.rows @ values - self.offsets)
 
     def gradient(self, values: Vector) -> Vector:
         """The row of the smallest part: a subgradient."""
         xp = _namespace(values)
-        return xp.take(self.rows, xp.argmin(self.parts(values)), axis=0)
+        return xp.take(self.rows, xp.argmin(self.rows @ values - self.offsets), axis=0)
 
     def hessian(self, values: Vector) -> Any:
         """``0``: a minimum of linear functions."""

@@ -1,8 +1,9 @@
 """The same problems for other solvers: HiGHS and Clarabel over discounted occupancies.
 
 With ``x(s, a) = sum_t gamma^t (1 - gamma) P(s_t = s, a_t = a)`` the achievable values are
-``V_i = <x, r_i> / (1 - gamma)`` over the polytope ``sum_a x(t, a) - gamma sum_{s, a} P(t | s, a) x(s, a) = (1 - gamma) rho(t)``,
-``x >= 0``. Values are handed to the solvers in units of ``u_i = max |r_i| / (1 - gamma)``.
+``V_i = <x, r_i> / (1 - gamma)`` over the polytope
+``sum_a x(t, a) - gamma sum_{s, a} P(t | s, a) x(s, a) = (1 - gamma) rho(t)``, ``x >= 0``.
+Values are handed to the solvers in units of ``u_i = max |r_i| / (1 - gamma)``.
 
 Each answer has an ``error``: how far the solver's own residuals allow its optimum to be off.
 """
@@ -17,7 +18,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 import arnpg
-from arnpg.objectives import ConcaveFunction, Criterion, LinearObjective, LogSum, Minimum
+from arnpg.objectives import Criterion, LinearObjective, LogSum, Minimum
 
 LP_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
@@ -37,12 +38,15 @@ class Polytope:
         inflow = mdp.transitions.reshape(-1, states).T
         self.flow = np.kron(np.eye(states), np.ones(actions)) - mdp.discount * inflow
         self.start = (1 - mdp.discount) * mdp.initial
-        self.units = np.maximum(np.abs(mdp.rewards).max(axis=(1, 2)), 1e-300) / (1 - mdp.discount)
+        sizes = np.abs(mdp.rewards).max(axis=(1, 2))
+        self.units = np.where(sizes > 0, sizes, 1.0) / (1 - mdp.discount)
         self.values = mdp.rewards.reshape(mdp.objectives, -1) / (1 - mdp.discount) / self.units[:, None]
-        self.ranges = np.maximum(np.ptp(mdp.rewards, axis=(1, 2)) / (1 - mdp.discount), 1e-12 * self.units.max())
+        self.ranges = np.maximum(np.ptp(mdp.rewards, axis=(1, 2)) / (1 - mdp.discount), 1e-3 * self.units)
 
 
-def maximum(polytope: Polytope, rows: np.ndarray, offsets: np.ndarray, limits: np.ndarray, floors: np.ndarray) -> Optimum:
+def maximum(
+    polytope: Polytope, rows: np.ndarray, offsets: np.ndarray, limits: np.ndarray, floors: np.ndarray
+) -> Optimum:
     """``max min_j (R V - e)_j`` subject to ``C V >= b``, by HiGHS; one row ``R`` is a linear objective.
 
     The error is exact weak duality: with multipliers ``y`` of the flow and ``z, mu >= 0`` of the other rows, the
@@ -78,10 +82,8 @@ def optimum(mdp: arnpg.MDP, criterion: Criterion) -> Optimum:
         return maximum(polytope, objective.weights[None], np.zeros(1), criterion.rows, criterion.thresholds)
     if isinstance(objective, Minimum):
         return maximum(polytope, objective.rows, objective.offsets, criterion.rows, criterion.thresholds)
-    if isinstance(objective, LogSum):
-        return _log_sum(polytope, objective, criterion)
-    assert isinstance(objective, ConcaveFunction)
-    raise TypeError("a user function needs its own reference")
+    assert isinstance(objective, LogSum), "a user function has its own reference"
+    return _log_sum(polytope, objective, criterion)
 
 
 def least_slack(mdp: arnpg.MDP, rows: np.ndarray, thresholds: np.ndarray) -> Optimum:
@@ -91,62 +93,60 @@ def least_slack(mdp: arnpg.MDP, rows: np.ndarray, thresholds: np.ndarray) -> Opt
     return maximum(polytope, rows / units[:, None], thresholds / units, rows[:0], thresholds[:0])
 
 
-def square_distance(mdp: arnpg.MDP, targets: np.ndarray, weights: np.ndarray, criterion: Criterion) -> Optimum:
-    """``max -sum_i w_i (V_i - t_i)^2`` under the criterion's constraints, by Clarabel."""
+def square_distance(mdp: arnpg.MDP, target: float, weights: np.ndarray, criterion: Criterion) -> Optimum:
+    """``max -sum_i w_i (V_i - t)^2`` under the criterion's constraints, by Clarabel; its variables are ``V_i - t``."""
     polytope = Polytope(mdp)
     scaled = weights * polytope.units**2
-    size = max(float(scaled.max()), 1e-300)
-    quadratic = 2 * np.diag(scaled) / size
-    linear = -2 * scaled * (targets / polytope.units) / size
-    answer = _cone_program(polytope, criterion, quadratic, linear, None)
-    constant = float(weights @ targets**2)
-    return Optimum(-answer.value * size - constant, answer.error * size + 1e-13 * constant)
+    size = float(scaled.max())
+    answer = _cone_program(polytope, criterion, 2 * np.diag(scaled) / size, target / polytope.units, None)
+    return Optimum(-answer.value * size, answer.error * size)
 
 
 def _log_sum(polytope: Polytope, objective: LogSum, criterion: Criterion) -> Optimum:
     """``sum_i a_i log((offset + V_i) / u_i)`` with one exponential cone for each, and the units' logarithms back."""
     chosen = np.flatnonzero(objective.weights)
-    weights = np.asarray(objective.weights)[chosen]
-    count = len(polytope.values)
-    answer = _cone_program(
-        polytope, criterion, np.zeros((count, count)), np.zeros(count), (chosen, weights, float(objective.offset))
-    )
+    weights, count = np.asarray(objective.weights)[chosen], len(polytope.values)
+    logs = (chosen, weights, float(objective.offset))
+    answer = _cone_program(polytope, criterion, np.zeros((count, count)), np.zeros(count), logs)
     return Optimum(-answer.value + float(weights @ np.log(polytope.units[chosen])), answer.error)
 
 
-def _cone_program(polytope, criterion, quadratic, linear, logs) -> Optimum:
-    """Variables ``(x, v, l)`` with ``v = V / units`` and ``l_i <= log(offset / u_i + v_i)``."""
-    states, count = polytope.flow.shape
-    m = len(polytope.values)
+def _cone_program(polytope: Polytope, criterion: Criterion, quadratic: np.ndarray, shift: np.ndarray, logs) -> Optimum:
+    """Variables ``(x, v, l)`` with ``v = V / units - shift`` and ``l_i <= log(offset / u_i + v_i)``.
+
+    The error adds the gap between primal and dual objective to the residuals times the sum of the multipliers.
+    """
+    (states, count), m = polytope.flow.shape, len(polytope.values)
     chosen, weights, offset = logs if logs is not None else (np.zeros(0, int), np.zeros(0), 0.0)
     total = count + m + len(chosen)
-    pad = lambda block, at: np.hstack([np.zeros((len(block), at)), block, np.zeros((len(block), total - at - block.shape[1]))])  # noqa: E731
+
+    def at(place: int, block: np.ndarray) -> np.ndarray:
+        return np.pad(block, ((0, 0), (place, total - place - block.shape[1])))
+
     limited = np.asarray(criterion.rows) * polytope.units
     sizes = np.maximum(np.abs(limited).sum(axis=1), 1e-300)
-    blocks = [
-        pad(polytope.flow, 0),
-        pad(polytope.values, 0) - pad(np.eye(m), count),
-        pad(-np.eye(count), 0),
-        pad(-limited / sizes[:, None], count),
-    ]
-    right = [polytope.start, np.zeros(m), np.zeros(count), -np.asarray(criterion.thresholds) / sizes]
+    floors = np.asarray(criterion.thresholds) / sizes - limited @ shift / sizes
+    values = at(0, polytope.values - shift[:, None]) - at(count, np.eye(m))
+    blocks = [at(0, polytope.flow), values, at(0, -np.eye(count)), at(count, -limited / sizes[:, None])]
+    right = [polytope.start, np.zeros(m), np.zeros(count), -floors]
     cones = [clarabel.ZeroConeT(states + m), clarabel.NonnegativeConeT(count + len(limited))]
     for place, i in enumerate(chosen):
-        blocks += [-pad(np.eye(1), count + m + place), np.zeros((1, total)), -pad(np.eye(1), count + i)]
+        blocks += [-at(count + m + place, np.eye(1)), np.zeros((1, total)), -at(count + i, np.eye(1))]
         right.append(np.array([0.0, 1.0, offset / polytope.units[i]]))
         cones.append(clarabel.ExponentialConeT())
     cost = np.zeros((total, total))
     cost[count : count + m, count : count + m] = quadratic
-    costs = np.concatenate([np.zeros(count), linear, -weights])
+    costs = np.concatenate([np.zeros(count + m), -weights])
+    return _clarabel(cost, costs, np.vstack(blocks), np.concatenate(right), cones)
+
+
+def _clarabel(cost: np.ndarray, costs: np.ndarray, rows: np.ndarray, right: np.ndarray, cones: list) -> Optimum:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    solver = clarabel.DefaultSolver(
-        scipy.sparse.csc_matrix(cost), costs, scipy.sparse.csc_matrix(np.vstack(blocks)), np.concatenate(right), cones, settings
-    )
-    answer = solver.solve()
-    if "Infeasible" in str(answer.status):
-        return Optimum(np.inf, 0.0)
-    prices = np.abs(np.array(answer.z)).max(initial=1.0)
-    error = abs(answer.obj_val - answer.obj_val_dual) + 10 * (answer.r_prim * prices + answer.r_dual)
-    return Optimum(answer.obj_val, error + 1e-12)
+    sparse = scipy.sparse.csc_matrix
+    answer = clarabel.DefaultSolver(sparse(cost), costs, sparse(rows), right, cones, settings).solve()
+    prices, sizes = np.abs(np.array(answer.z)), np.abs(np.array(answer.x))
+    unit = 1 + np.abs(right).max() + sizes.max()  # Clarabel's residuals are relative to the sizes of their terms
+    residuals = unit * answer.r_prim * prices.sum() + (1 + prices.max()) * answer.r_dual * sizes.sum()
+    return Optimum(answer.obj_val, abs(answer.obj_val - answer.obj_val_dual) + residuals + 1e-12)

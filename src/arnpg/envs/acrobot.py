@@ -1,7 +1,7 @@
 """Acrobot-v1, identical to Gymnasium's step by step, with the objectives of the paper's experiments (Section 5.2).
 
 A two-link pendulum with a motor in its elbow (Sutton and Barto's dynamics), integrated by one Runge-Kutta step of
-order 4 over 0.2 s.  `CONSTRAINED` are the reward and the two costs of the constrained experiment, `TWO_REWARDS` the
+order 4 over 0.2 s.  ``CONSTRAINED`` are the reward and the two costs of the constrained experiment, ``TWO_REWARDS`` the
 rewards of the proportional-fairness experiment (Appendix, smooth concave scalarisation).
 """
 
@@ -34,7 +34,7 @@ class AcrobotState(NamedTuple):
 
 
 def tip_height(observation: Float[Array, " 6"]) -> Float[Array, ""]:
-    """Height of the tip over the axle, `-cos(theta1) - cos(theta1 + theta2)`, read from an observation."""
+    """Height of the tip over the axle, ``-cos(theta1) - cos(theta1 + theta2)``, read from an observation."""
     cos1, sin1, cos2, sin2 = observation[:4]
     return -cos1 - (cos1 * cos2 - sin1 * sin2)
 
@@ -72,7 +72,7 @@ TWO_REWARDS: Mapping[str, Objective] = {"high": high, "level": level}
 class Acrobot(AbstractEnvironment[AcrobotState]):
     """Acrobot-v1: three actions (torque -1, 0, +1), six observations, episodes of at most 500 steps.
 
-    Arguments: `objectives`, by default the three of the paper's constrained experiment; `time_limit` in steps.
+    Arguments: ``objectives``, by default the three of the paper's constrained experiment; ``time_limit`` in steps.
     """
 
     objectives: Objectives = eqx.field(static=True, converter=named, default=named(CONSTRAINED))  # pyright: ignore
@@ -85,7 +85,7 @@ class Acrobot(AbstractEnvironment[AcrobotState]):
         return AcrobotState(*uniform(key, 4, -0.1, 0.1))
 
     def observe(self, physics: AcrobotState) -> Float[Array, " o"]:
-        """`(cos theta1, sin theta1, cos theta2, sin theta2, speed1, speed2)`."""
+        """``(cos theta1, sin theta1, cos theta2, sin theta2, speed1, speed2)``."""
         a, b, v, w = physics
         return jnp.stack([jnp.cos(a), jnp.sin(a), jnp.cos(b), jnp.sin(b), v, w])
 
@@ -109,11 +109,13 @@ def _runge_kutta(state: AcrobotState, torque: Float[Array, ""]) -> AcrobotState:
     k2 = _derivative(moved(TIME_STEP / 2, k1), torque)
     k3 = _derivative(moved(TIME_STEP / 2, k2), torque)
     k4 = _derivative(moved(TIME_STEP, k3), torque)
-    return moved(TIME_STEP / 6, AcrobotState(*(p + 2 * q + 2 * r + s for p, q, r, s in zip(k1, k2, k3, k4, strict=True))))
+    return moved(
+        TIME_STEP / 6, AcrobotState(*(p + 2 * q + 2 * r + s for p, q, r, s in zip(k1, k2, k3, k4, strict=True)))
+    )
 
 
 def _derivative(state: AcrobotState, torque: Float[Array, ""]) -> AcrobotState:
-    """Time derivative of the state: Sutton and Barto's equations, `cos(x - pi/2)` written as `sin(x)`."""
+    """Time derivative of the state: Sutton and Barto's equations, ``cos(x - pi/2)`` written as ``sin(x)``."""
     theta1, theta2, speed1, speed2 = state
     cos2, sin2 = jnp.cos(theta2), jnp.sin(theta2)
     arm = MASS * LENGTH * CENTRE

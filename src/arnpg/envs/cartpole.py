@@ -46,8 +46,8 @@ POSITION_LIMITED: Mapping[str, Objective] = {"upright": upright, "distance": dis
 class CartPole(AbstractEnvironment[CartPoleState]):
     """CartPole-v1: push left (0) or right (1), four observations, episodes of at most 500 steps.
 
-    Arguments: `objectives`, by default `upright` (1 a step) and `distance` (of the cart from the centre);
-    `time_limit` in steps.
+    Arguments: ``objectives``, by default ``upright`` (1 a step) and ``distance`` (of the cart from the centre);
+    ``time_limit`` in steps.
     """
 
     objectives: Objectives = eqx.field(static=True, converter=named, default=named(POSITION_LIMITED))  # pyright: ignore

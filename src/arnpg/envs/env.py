@@ -1,7 +1,8 @@
 """Environments that live on the device: pure functions, named objectives, terminated and truncated apart.
 
-An environment states its physics (`initial`, `observe`, `advance`) and its objectives, functions of one transition;
-`reset` and `step` add the time limit and the reward vector `r_1..m(s_t, a_t)` of Section 2.  Every objective is
+An environment states its physics (``initial``, ``observe``, ``advance``) and its objectives, functions of one
+transition; ``reset`` and ``step`` add the time limit and the reward vector ``r_1..m(s_t, a_t)`` of Section 2.
+Every objective is
 returned as it is named: a cost is a positive number here, and it is the criterion that turns it round.
 """
 
@@ -15,6 +16,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from arnpg.errors import SettingsError
 
 __all__ = [
     "AbstractEnvironment",
@@ -32,17 +35,17 @@ Physics = TypeVar("Physics", bound=PyTree)
 
 
 class DiscreteActions(eqx.Module):
-    """Actions `0 .. count - 1`."""
+    """Actions ``0 .. count - 1``."""
 
     count: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
         if self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}; state the number of actions.")
+            raise SettingsError(f"count must be at least 1, got {self.count}; state the number of actions.")
 
 
 class BoxActions(eqx.Module):
-    """Real actions of `size` components; the environment itself clips them to `[low, high]`."""
+    """Real actions of ``size`` components; the environment itself clips them to ``[low, high]``."""
 
     size: int = eqx.field(static=True)
     low: float = eqx.field(static=True)
@@ -50,9 +53,9 @@ class BoxActions(eqx.Module):
 
     def __check_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f"size must be at least 1, got {self.size}; state the number of action components.")
+            raise SettingsError(f"size must be at least 1, got {self.size}; state the number of action components.")
         if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low={self.low} and high={self.high}; swap them.")
+            raise SettingsError(f"low must be below high, got low={self.low} and high={self.high}; swap them.")
 
 
 class Transition(eqx.Module, Generic[Physics]):
@@ -74,7 +77,7 @@ def named(objectives: Mapping[str, Objective] | Objectives) -> Objectives:
     """Objectives as hashable (name, function) pairs, in the order given; refuses an empty collection."""
     pairs = tuple(objectives.items()) if isinstance(objectives, Mapping) else tuple(objectives)
     if not pairs:
-        raise ValueError("objectives must not be empty; give at least one name and a function of the transition.")
+        raise SettingsError("objectives must not be empty; give at least one name and a function of the transition.")
     for name, function in pairs:
         if not callable(function):
             raise TypeError(f"objectives[{name!r}] must be a function of the transition, got {function!r}.")
@@ -90,7 +93,7 @@ class EnvState(eqx.Module, Generic[Physics]):
 
 
 class Step(eqx.Module, Generic[Physics]):
-    """What `step` returns; the state is the one after the step, before any reset."""
+    """What ``step`` returns; the state is the one after the step, before any reset."""
 
     state: EnvState[Physics]
     rewards: Float[Array, " m"]
@@ -99,10 +102,10 @@ class Step(eqx.Module, Generic[Physics]):
 
 
 class AbstractEnvironment(eqx.Module, Generic[Physics]):
-    """A Markov decision process as pure functions of one state; batches are `jax.vmap`.
+    """A Markov decision process as pure functions of one state; batches are ``jax.vmap``.
 
-    Fields of a subclass: `objectives`, pairs of name and function of a `Transition` (see `named`), and `time_limit`,
-    the number of steps after which an episode is truncated.
+    Fields of a subclass: ``objectives``, pairs of name and function of a ``Transition`` (see ``named``), and
+    ``time_limit``, the number of steps after which an episode is truncated.
     """
 
     objectives: eqx.AbstractVar[Objectives]
@@ -143,5 +146,5 @@ class AbstractEnvironment(eqx.Module, Generic[Physics]):
 
 
 def uniform(key: PRNGKeyArray, size: int, low: float, high: float) -> tuple[Any, ...]:
-    """`size` independent float32 scalars, uniform on `[low, high)`."""
+    """``size`` independent float32 scalars, uniform on ``[low, high)``."""
     return tuple(jax.random.uniform(key, (size,), jnp.float32, low, high))

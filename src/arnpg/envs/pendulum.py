@@ -28,13 +28,13 @@ class PendulumState(NamedTuple):
 
 
 def upright(t: Transition[PendulumState]) -> Float[Array, ""]:
-    """Gymnasium's reward: `-(angle^2 + .1 speed^2 + .001 torque^2)` before the step, the angle wrapped."""
+    """Gymnasium's reward: ``-(angle^2 + .1 speed^2 + .001 torque^2)`` before the step, the angle wrapped."""
     angle = (t.state.angle + jnp.pi) % (2 * jnp.pi) - jnp.pi
     return -(angle**2 + 0.1 * t.state.speed**2 + 0.001 * _torque(t.action) ** 2)
 
 
 def effort(t: Transition[PendulumState]) -> Float[Array, ""]:
-    """The motor's effort, `torque^2`."""
+    """The motor's effort, ``torque^2``."""
     return _torque(t.action) ** 2
 
 
@@ -44,7 +44,8 @@ EFFORT_LIMITED: Mapping[str, Objective] = {"upright": upright, "effort": effort}
 class Pendulum(AbstractEnvironment[PendulumState]):
     """Pendulum-v1: one torque clipped to [-2, 2], three observations, episodes of 200 steps.
 
-    Arguments: `objectives`, by default `upright` (Gymnasium's reward) and `effort` (`torque^2`); `time_limit` in steps.
+    Arguments: ``objectives``, by default ``upright`` (Gymnasium's reward) and ``effort`` (``torque^2``);
+    ``time_limit`` in steps.
     """
 
     objectives: Objectives = eqx.field(static=True, converter=named, default=named(EFFORT_LIMITED))  # pyright: ignore
@@ -58,7 +59,7 @@ class Pendulum(AbstractEnvironment[PendulumState]):
         return PendulumState(angle * jnp.pi, speed)
 
     def observe(self, physics: PendulumState) -> Float[Array, " o"]:
-        """`(cos angle, sin angle, speed)`."""
+        """``(cos angle, sin angle, speed)``."""
         return jnp.stack([jnp.cos(physics.angle), jnp.sin(physics.angle), physics.speed])
 
     def advance(

@@ -1,12 +1,12 @@
 """Advantages and critics' targets for a vector of objectives, from paths with resets inside them.
 
-With the value `V(s_{t+1})` of the state that really followed (before any reset), for every objective alike,
+With the value ``V(s_{t+1})`` of the state that really followed (before any reset), for every objective alike,
 
     delta_t = r_t + gamma * V(s_{t+1}) * [s_{t+1} is not terminal] - V(s_t)
     A_t     = delta_t + gamma * lambda * A_{t+1} * [no reset between t and t+1],       target_t = A_t + V(s_t).
 
-`lambda = 1` is the Monte-Carlo return less the baseline, with a bootstrap where the future is unseen: at a truncation
-and at the path's end.  The authors' scripts use neither that bootstrap nor the stop at a reset; `MonteCarlo` has both
+``lambda = 1`` is the Monte-Carlo return less the baseline, with a bootstrap where the future is unseen: at a truncation
+and at the path's end.  The authors' scripts use neither that bootstrap nor the stop at a reset; ``MonteCarlo`` has both
 as settings (Section 5.2, advantages of Acrobot).
 """
 
@@ -19,16 +19,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from arnpg.errors import SettingsError
+
 from .networks import Critics
 from .rollout import Batch
 
 __all__ = ["AbstractAdvantages", "GeneralisedAdvantages", "MonteCarlo", "discounted_sums", "path_values"]
 
 
-def discounted_sums(terms: Float[Array, "t *rest"], factors: Float[Array, "t b"]) -> Float[Array, "t *rest"]:
-    """`y_t = terms_t + factors_t * y_{t+1}` with `y_T = 0`; `rest` is `b` or `b m`.
+def discounted_sums(terms: Float[Array, "t b *m"], factors: Float[Array, "t b"]) -> Float[Array, "t b *m"]:
+    """``y_t = terms_t + factors_t * y_{t+1}`` with ``y_T = 0``, for one objective or several.
 
-    A factor is the discount, or 0 where nothing of what follows belongs to `t`.
+    A factor is the discount, or 0 where nothing of what follows belongs to ``t``.
     """
     factors = factors.reshape(factors.shape + (1,) * (terms.ndim - factors.ndim))
 
@@ -40,9 +42,9 @@ def discounted_sums(terms: Float[Array, "t *rest"], factors: Float[Array, "t b"]
 
 
 def path_values(critics: Critics, batch: Batch, time_limit: int) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
-    """`V(s_t)`, and the bootstrap: `V(s_{t+1})` at the steps where the path is cut, 0 at all others.
+    """``V(s_t)``, and the bootstrap: ``V(s_{t+1})`` at the steps where the path is cut, 0 at all others.
 
-    A path begun with a reset is cut at most `steps // time_limit + 1` times, so that the critics see few more states
+    A path begun with a reset is cut at most ``steps // time_limit + 1`` times, so that the critics see few more states
     than the batch has.
     """
     values = critics(batch.observations)
@@ -62,14 +64,14 @@ class AbstractAdvantages(eqx.Module):
     def __call__(
         self, batch: Batch, values: Float[Array, "t b m"], bootstrap: Float[Array, "t b m"], discount: float
     ) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
-        """Advantages and targets; `values` and `bootstrap` are those of `path_values`."""
+        """Advantages and targets; ``values`` and ``bootstrap`` are those of ``path_values``."""
 
 
 class MonteCarlo(AbstractAdvantages):
     """Discounted returns less the baseline.
 
-    Arguments: `bootstrap`, to add `gamma V` of the state where the path was cut (the scripts: no); `through_resets`,
-    to let the return run on into the next episode of the path (the scripts: yes).
+    Arguments: ``bootstrap``, to add ``gamma V`` of the state where the path was cut (the scripts: no);
+    ``through_resets``, to let the return run on into the next episode of the path (the scripts: yes).
     """
 
     bootstrap: bool = eqx.field(static=True, default=True)
@@ -78,7 +80,7 @@ class MonteCarlo(AbstractAdvantages):
     def __call__(
         self, batch: Batch, values: Float[Array, "t b m"], bootstrap: Float[Array, "t b m"], discount: float
     ) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
-        """`A_t = sum_k gamma^k r_{t+k} (+ gamma^n V(s_{t+n})) - V(s_t)`, targets the returns."""
+        """``A_t = sum_k gamma^k r_{t+k} (+ gamma^n V(s_{t+n})) - V(s_t)``, targets the returns."""
         rewards = batch.rewards + discount * bootstrap if self.bootstrap else batch.rewards
         joined = jnp.ones_like(batch.over) if self.through_resets else ~batch.over
         returns = discounted_sums(rewards, discount * joined.astype(rewards.dtype))
@@ -86,18 +88,18 @@ class MonteCarlo(AbstractAdvantages):
 
 
 class GeneralisedAdvantages(AbstractAdvantages):
-    """GAE: exponentially weighted temporal differences, `decay` the lambda of the formula above."""
+    """GAE: exponentially weighted temporal differences, ``decay`` the lambda of the formula above."""
 
     decay: float = eqx.field(static=True, default=0.95)
 
     def __check_init__(self) -> None:
         if not 0 <= self.decay <= 1:
-            raise ValueError(f"decay must lie in [0, 1], got {self.decay}; 1 is Monte-Carlo, .95 is usual.")
+            raise SettingsError(f"decay must lie in [0, 1], got {self.decay}; 1 is Monte-Carlo, .95 is usual.")
 
     def __call__(
         self, batch: Batch, values: Float[Array, "t b m"], bootstrap: Float[Array, "t b m"], discount: float
     ) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
-        """`A_t = sum_k (gamma lambda)^k delta_{t+k}`, targets `A_t + V(s_t)`."""
+        """``A_t = sum_k (gamma lambda)^k delta_{t+k}``, targets ``A_t + V(s_t)``."""
         joined: Bool[Array, "t b"] = ~batch.over
         # Inside an episode the next state of one step is the present state of the following one.
         later = jnp.where(joined[..., None], jnp.roll(values, -1, axis=0).at[-1].set(0), 0) + bootstrap

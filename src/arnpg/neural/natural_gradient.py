@@ -2,8 +2,8 @@
 
     g = E[ A(s,a) grad log pi(a|s) ],    F = E[ J^T M J ],    x = (F + damping)^-1 g
 
-`TrustRegion` scales `x` to the largest step whose quadratic KL is `max_kl` and searches along it backwards;
-`FixedStep` is the paper's update `theta + eta F^+ grad V`, equation (6), with `grad V = g / (1 - gamma)`.
+``TrustRegion`` scales ``x`` to the largest step whose quadratic KL is ``max_kl`` and searches along it backwards;
+``FixedStep`` is the paper's update ``theta + eta F^+ grad V``, equation (6), with ``grad V = g / (1 - gamma)``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from arnpg.errors import SettingsError
 
 from .fisher import fisher_product
 from .networks import AbstractDistribution, AbstractPolicy
@@ -56,11 +58,13 @@ class AbstractUpdate(eqx.Module):
     def __call__(
         self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
     ) -> tuple[AbstractPolicy, UpdateInfo]:
-        """One micro step; `key` is for choosing a part of the batch."""
+        """One micro step; ``key`` is for choosing a part of the batch."""
 
 
-def conjugate_gradients(product: Callable[[Vector], Vector], target: Vector, iterations: int) -> Vector:
-    """`x` with `product(x) ~ target` after a number of iterations, from zero."""
+def conjugate_gradients(
+    product: Callable[[Vector], Vector], target: Vector, iterations: int
+) -> tuple[Vector, Float[Array, ""]]:
+    """``x`` with ``product(x) ~ target`` after a number of iterations from zero, and ``<x, product(x)>``."""
 
     def body(carry: tuple[Vector, Vector, Vector, Array], _: None) -> tuple[tuple[Vector, Vector, Vector, Array], None]:
         x, residual, direction, square = carry
@@ -72,15 +76,16 @@ def conjugate_gradients(product: Callable[[Vector], Vector], target: Vector, ite
         return (x, residual, direction, new_square), None
 
     start = (jnp.zeros_like(target), target, target, jnp.vdot(target, target))
-    return jax.lax.scan(body, start, None, length=iterations)[0][0]
+    x, residual, _, _ = jax.lax.scan(body, start, None, length=iterations)[0]
+    return x, jnp.vdot(x, target - residual)
 
 
 class NaturalGradient(eqx.Module):
     """How the direction is computed.
 
-    Arguments: conjugate-gradient `iterations` (in float32 more than 10 make it worse), `damping` added to the Fisher
-    matrix, and `share`, the part of the batch the Fisher matrix is taken over, chosen at random: every fifth row of a
-    (time, path) batch can be two whole paths, which gave steps of 3 to 18 times the KL asked for.
+    Arguments: conjugate-gradient ``iterations`` (in float32 more than 10 make it worse), ``damping`` added to the
+    Fisher matrix, and ``share``, the part of the batch the Fisher matrix is taken over, chosen at random: every
+    fifth row of a (time, path) batch can be two whole paths, which gave steps of 3 to 18 times the KL asked for.
     """
 
     iterations: int = eqx.field(static=True, default=10)
@@ -89,16 +94,16 @@ class NaturalGradient(eqx.Module):
 
     def __check_init__(self) -> None:
         if self.iterations < 1:
-            raise ValueError(f"iterations must be at least 1, got {self.iterations}; the paper's runs use 10.")
+            raise SettingsError(f"iterations must be at least 1, got {self.iterations}; the paper's runs use 10.")
         if not self.damping >= 0:
-            raise ValueError(f"damping must be at least 0, got {self.damping}; the paper's runs use 1e-3.")
+            raise SettingsError(f"damping must be at least 0, got {self.damping}; the paper's runs use 1e-3.")
         if not 0 < self.share <= 1:
-            raise ValueError(f"share must lie in (0, 1], got {self.share}; 1 is the whole batch, .2 a fifth.")
+            raise SettingsError(f"share must lie in (0, 1], got {self.share}; 1 is the whole batch, .2 a fifth.")
 
     def direction(
         self, policy: AbstractPolicy, gradient: Vector, observations: Float[Array, "n o"], key: PRNGKeyArray
     ) -> tuple[Vector, Float[Array, ""]]:
-        """`x = (F + damping)^-1 g` and the curvature `x (F + damping) x`."""
+        """``x = (F + damping)^-1 g`` and the curvature ``x (F + damping) x``."""
         if self.share < 1:
             count = observations.shape[0]
             chosen = jax.random.permutation(key, count)[: max(round(self.share * count), 1)]
@@ -108,12 +113,11 @@ class NaturalGradient(eqx.Module):
         def damped(vector: Vector) -> Vector:
             return fisher(vector) + self.damping * vector
 
-        x = conjugate_gradients(damped, gradient, self.iterations)
-        return x, jnp.vdot(x, damped(x))
+        return conjugate_gradients(damped, gradient, self.iterations)
 
 
 class FixedStep(AbstractUpdate):
-    """`theta' = theta + eta / (1 - gamma) * x`: the paper's closed form, without normalisation or search."""
+    """``theta' = theta + eta / (1 - gamma) * x``: the paper's closed form, without normalisation or search."""
 
     step_size: float
     natural_gradient: NaturalGradient = NaturalGradient()
@@ -129,11 +133,12 @@ class FixedStep(AbstractUpdate):
 
 
 class TrustRegion(AbstractUpdate):
-    """The longest step along `x` within `max_kl` that raises the surrogate, found by backtracking.
+    """The longest step along ``x`` within ``max_kl`` that raises the surrogate, found by backtracking.
 
-    A trial is accepted if the surrogate gains at least `accept_ratio` of what its gradient promises and, unless
-    `test_kl` is off as in the authors' scripts, the batch's mean KL is at most `max_kl`.  A refused trial is shortened
-    by `backtrack`; one refused for its KL alone by `sqrt(max_kl / KL)`, since KL grows with the square of the step.
+    A trial is accepted if the surrogate gains at least ``accept_ratio`` of what its gradient promises and, unless
+    ``test_kl`` is off as in the authors' scripts, the batch's mean KL is at most ``max_kl``.  A refused trial is
+    shortened by ``backtrack``; one refused for its KL alone by ``sqrt(max_kl / KL)``, since KL grows with the
+    square of the step.
     """
 
     max_kl: float = eqx.field(default=0.003)
@@ -145,9 +150,9 @@ class TrustRegion(AbstractUpdate):
 
     def __check_init__(self) -> None:
         if not 0 < self.backtrack < 1:
-            raise ValueError(f"backtrack must lie in (0, 1), got {self.backtrack}; the paper's runs use .5.")
+            raise SettingsError(f"backtrack must lie in (0, 1), got {self.backtrack}; the paper's runs use .5.")
         if self.max_trials < 1:
-            raise ValueError(f"max_trials must be at least 1, got {self.max_trials}; the paper's runs use 10.")
+            raise SettingsError(f"max_trials must be at least 1, got {self.max_trials}; the paper's runs use 10.")
 
     def __call__(
         self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
@@ -183,7 +188,7 @@ class TrustRegion(AbstractUpdate):
 
 
 class _Line(eqx.Module):
-    """The surrogate `E[pi / pi_old * A]` around a policy: its gradient, and what it is after a step."""
+    """The surrogate ``E[pi / pi_old * A]`` around a policy: its gradient, and what it is after a step."""
 
     policy: AbstractPolicy
     samples: Samples
@@ -208,7 +213,7 @@ class _Line(eqx.Module):
         return unravel(flat + by)
 
     def probe(self, by: Vector) -> tuple[AbstractPolicy, Array, Array]:
-        """The policy after a step, the gain of the surrogate and the mean `KL(old || new)`."""
+        """The policy after a step, the gain of the surrogate and the mean ``KL(old || new)``."""
         new = self.moved(by)
         distribution = new(self.samples.observations)
         ratio = jnp.exp(distribution.log_prob(self.samples.actions) - self.old_log_prob)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from arnpg.envs.env import BoxActions, DiscreteActions
+from arnpg.errors import SettingsError
 
 __all__ = [
     "AbstractDistribution",
@@ -41,7 +42,7 @@ Initialiser = Callable[[PRNGKeyArray, tuple[int, int]], tuple[Array, Array]]
 
 
 def fan_in_uniform(key: PRNGKeyArray, shape: tuple[int, int]) -> tuple[Float[Array, "i o"], Float[Array, " o"]]:
-    """The authors' (PyTorch's default) initialisation: weights and biases uniform on `+-1/sqrt(inputs)`."""
+    """The authors' (PyTorch's default) initialisation: weights and biases uniform on ``+-1/sqrt(inputs)``."""
     bound = 1 / math.sqrt(shape[0])
     first, second = jax.random.split(key)
     weight = jax.random.uniform(first, shape, jnp.float32, -bound, bound)
@@ -49,16 +50,16 @@ def fan_in_uniform(key: PRNGKeyArray, shape: tuple[int, int]) -> tuple[Float[Arr
 
 
 def orthogonal(key: PRNGKeyArray, shape: tuple[int, int]) -> tuple[Float[Array, "i o"], Float[Array, " o"]]:
-    """Orthogonal weights of gain `sqrt(2)`, biases zero."""
+    """Orthogonal weights of gain ``sqrt(2)``, biases zero."""
     weight = jax.nn.initializers.orthogonal(math.sqrt(2))(key, shape, jnp.float32)
     return weight, jnp.zeros(shape[1:], jnp.float32)
 
 
 class MLP(eqx.Module):
-    """`x -> W_L f(... f(W_1 x + b_1) ...) + b_L`, weights stored inputs by outputs."""
+    """``x -> W_L f(... f(W_1 x + b_1) ...) + b_L``, weights stored inputs by outputs."""
 
-    weights: tuple[Float[Array, "..."], ...]
-    biases: tuple[Float[Array, "..."], ...]
+    weights: tuple[Float[Array, ...], ...]
+    biases: tuple[Float[Array, ...], ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)
 
     def __call__(self, inputs: Float[Array, "*batch i"]) -> Float[Array, "*batch o"]:
@@ -83,9 +84,11 @@ class Network(eqx.Module):
 
     def __check_init__(self) -> None:
         if any(size < 1 for size in self.hidden):
-            raise ValueError(f"hidden must hold positive sizes, got {self.hidden}; () is a linear network.")
+            raise SettingsError(f"hidden must hold positive sizes, got {self.hidden}; () is a linear network.")
         if not self.output_scale >= 0:
-            raise ValueError(f"output_scale must be at least 0, got {self.output_scale}; 1 leaves the weights as drawn.")
+            raise SettingsError(
+                f"output_scale must be at least 0, got {self.output_scale}; 1 leaves the weights as drawn."
+            )
 
     def build(self, key: PRNGKeyArray, inputs: int, outputs: int) -> MLP:
         """Draw the parameters."""
@@ -102,7 +105,7 @@ class AbstractDistribution(eqx.Module):
 
     @abc.abstractmethod
     def sample(self, noise: Array) -> Array:
-        """The action that a draw of the policy's `noise` stands for."""
+        """The action that a draw of the policy's ``noise`` stands for."""
 
     @abc.abstractmethod
     def mode(self) -> Array:
@@ -110,30 +113,30 @@ class AbstractDistribution(eqx.Module):
 
     @abc.abstractmethod
     def log_prob(self, action: Array) -> Float[Array, "*batch"]:
-        """`log pi(a)`."""
+        """``log pi(a)``."""
 
     @abc.abstractmethod
     def kl(self, other: AbstractDistribution) -> Float[Array, "*batch"]:
-        """`KL(self || other)`; the other is of the same family."""
+        """``KL(self || other)``; the other is of the same family."""
 
     @abc.abstractmethod
     def entropy(self) -> Float[Array, "*batch"]:
-        """`-E log pi(a)`."""
+        """``-E log pi(a)``."""
 
     @abc.abstractmethod
     def metric(self, tangent: AbstractDistribution) -> AbstractDistribution:
-        """`M u`, the Fisher matrix in the parameters times a tangent of the same structure."""
+        """``M u``, the Fisher matrix in the parameters times a tangent of the same structure."""
 
 
 class Categorical(AbstractDistribution):
-    """`pi(a) ~ exp(logits[a])`."""
+    """``pi(a) ~ exp(logits[a])``."""
 
     logits: Float[Array, "*batch a"]
 
     def sample(self, noise: Float[Array, "*batch"]) -> Int[Array, "*batch"]:
         """Inverse of the distribution function on one uniform number: far cheaper than one Gumbel an action."""
         masses = jnp.exp(self.logits - self.logits.max(-1, keepdims=True))
-        # A sum under a mask fuses with its neighbours; `cumsum` is a kernel of its own, and the slowest of a rollout.
+        # A sum under a mask fuses with its neighbours; ``cumsum`` is a kernel of its own, and the slowest of a rollout.
         cumulated = jnp.where(jnp.tri(masses.shape[-1], dtype=bool), masses[..., None, :], 0).sum(-1)
         below = noise[..., None] * cumulated[..., -1:] >= cumulated[..., :-1]
         return below.sum(-1, dtype=jnp.int32)
@@ -143,22 +146,22 @@ class Categorical(AbstractDistribution):
         return self.logits.argmax(-1).astype(jnp.int32)
 
     def log_prob(self, action: Int[Array, "*batch"]) -> Float[Array, "*batch"]:
-        """`log pi(a)`, selected by a comparison, whose derivative is dense and needs no scatter."""
+        """``log pi(a)``, selected by a comparison, whose derivative is dense and needs no scatter."""
         chosen = action[..., None] == jnp.arange(self.logits.shape[-1])
         return jnp.where(chosen, jax.nn.log_softmax(self.logits), 0).sum(-1)
 
     def kl(self, other: Categorical) -> Float[Array, "*batch"]:
-        """`sum_a pi(a) log(pi(a) / other(a))`."""
+        """``sum_a pi(a) log(pi(a) / other(a))``."""
         log_pi = jax.nn.log_softmax(self.logits)
         return (jnp.exp(log_pi) * (log_pi - jax.nn.log_softmax(other.logits))).sum(-1)
 
     def entropy(self) -> Float[Array, "*batch"]:
-        """`-sum_a pi(a) log pi(a)`."""
+        """``-sum_a pi(a) log pi(a)``."""
         log_pi = jax.nn.log_softmax(self.logits)
         return -(jnp.exp(log_pi) * log_pi).sum(-1)
 
     def metric(self, tangent: Categorical) -> Categorical:
-        """`(diag pi - pi pi^T) u`."""
+        """``(diag pi - pi pi^T) u``."""
         pi, u = jax.nn.softmax(self.logits), tangent.logits
         return Categorical(pi * (u - (pi * u).sum(-1, keepdims=True)))
 
@@ -170,7 +173,7 @@ class DiagonalGaussian(AbstractDistribution):
     log_sd: Float[Array, "*batch d"]
 
     def sample(self, noise: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
-        """`mean + sd * noise`."""
+        """``mean + sd * noise``."""
         return self.mean + jnp.exp(self.log_sd) * noise
 
     def mode(self) -> Float[Array, "*batch d"]:
@@ -178,22 +181,22 @@ class DiagonalGaussian(AbstractDistribution):
         return self.mean
 
     def log_prob(self, action: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        """`-sum ((a - mean)^2 / (2 sd^2) + log sd + log(2 pi) / 2)`."""
+        """``-sum ((a - mean)^2 / (2 sd^2) + log sd + log(2 pi) / 2)``."""
         score = (action - self.mean) * jnp.exp(-self.log_sd)
         return -(0.5 * score**2 + self.log_sd + 0.5 * math.log(2 * math.pi)).sum(-1)
 
     def kl(self, other: DiagonalGaussian) -> Float[Array, "*batch"]:
-        """`sum log(sd' / sd) + (sd^2 + (mean - mean')^2) / (2 sd'^2) - 1/2`."""
+        """``sum log(sd' / sd) + (sd^2 + (mean - mean')^2) / (2 sd'^2) - 1/2``."""
         ratio = jnp.exp(2 * (self.log_sd - other.log_sd))
         shift = ((self.mean - other.mean) * jnp.exp(-other.log_sd)) ** 2
         return (other.log_sd - self.log_sd + 0.5 * (ratio + shift - 1)).sum(-1)
 
     def entropy(self) -> Float[Array, "*batch"]:
-        """`sum log sd + log(2 pi e) / 2`."""
+        """``sum log sd + log(2 pi e) / 2``."""
         return (self.log_sd + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
     def metric(self, tangent: DiagonalGaussian) -> DiagonalGaussian:
-        """`u / sd^2` for means, `2 u` for log standard deviations."""
+        """``u / sd^2`` for means, ``2 u`` for log standard deviations."""
         return DiagonalGaussian(tangent.mean * jnp.exp(-2 * self.log_sd), 2 * tangent.log_sd)
 
 
@@ -205,11 +208,11 @@ class AbstractPolicy(eqx.Module, Generic[Distribution]):
 
     @abc.abstractmethod
     def __call__(self, observations: Float[Array, "*batch o"]) -> Distribution:
-        """`pi(.|s)`."""
+        """``pi(.|s)``."""
 
     @abc.abstractmethod
     def noise(self, key: PRNGKeyArray, shape: Sequence[int]) -> Array:
-        """What `sample` turns into actions, drawn for a whole batch at once: cheaper than inside the time loop."""
+        """What ``sample`` turns into actions, drawn for a whole batch at once: cheaper than inside the time loop."""
 
 
 class CategoricalPolicy(AbstractPolicy[Categorical]):
@@ -218,7 +221,7 @@ class CategoricalPolicy(AbstractPolicy[Categorical]):
     network: MLP
 
     def __call__(self, observations: Float[Array, "*batch o"]) -> Categorical:
-        """`pi(.|s) ~ exp(network(s))`."""
+        """``pi(.|s) ~ exp(network(s))``."""
         return Categorical(self.network(observations))
 
     def noise(self, key: PRNGKeyArray, shape: Sequence[int]) -> Float[Array, "*batch"]:
@@ -233,7 +236,7 @@ class GaussianPolicy(AbstractPolicy[DiagonalGaussian]):
     log_sd: Float[Array, " d"]
 
     def __call__(self, observations: Float[Array, "*batch o"]) -> DiagonalGaussian:
-        """`pi(.|s) = N(network(s), exp(2 log_sd))`."""
+        """``pi(.|s) = N(network(s), exp(2 log_sd))``."""
         mean = self.network(observations)
         return DiagonalGaussian(mean, jnp.broadcast_to(self.log_sd, mean.shape))
 
@@ -249,7 +252,7 @@ def make_policy(
     actions: DiscreteActions | BoxActions,
     initial_log_sd: float = -0.5,
 ) -> CategoricalPolicy | GaussianPolicy:
-    """The policy for a space of actions, its parameters drawn with `key`."""
+    """The policy for a space of actions, its parameters drawn with ``key``."""
     if isinstance(actions, DiscreteActions):
         return CategoricalPolicy(network.build(key, observation_size, actions.count))
     log_sd = jnp.full(actions.size, initial_log_sd, jnp.float32)
@@ -257,9 +260,9 @@ def make_policy(
 
 
 class Critics(eqx.Module):
-    """One value network for each objective, `V_i(s)`; the parameters carry a leading axis `m`.
+    """One value network for each objective, ``V_i(s)``; the parameters carry a leading axis ``m``.
 
-    `centre` and `scale` put the networks' outputs into the objectives' units; they are no parameters of the fit.
+    ``centre`` and ``scale`` put the networks' outputs into the objectives' units; they are no parameters of the fit.
     """
 
     networks: MLP
@@ -268,11 +271,11 @@ class Critics(eqx.Module):
 
     @classmethod
     def build(cls, key: PRNGKeyArray, network: Network, observation_size: int, count: int) -> Critics:
-        """Critics for `count` objectives, in units of one until they are fitted."""
+        """Critics for ``count`` objectives, in units of one until they are fitted."""
         networks = eqx.filter_vmap(lambda k: network.build(k, observation_size, 1))(jax.random.split(key, count))
         return cls(networks, jnp.zeros(count, jnp.float32), jnp.ones(count, jnp.float32))
 
     def __call__(self, observations: Float[Array, "*batch o"]) -> Float[Array, "*batch m"]:
-        """`V_1..m(s)`."""
+        """``V_1..m(s)``."""
         outputs = eqx.filter_vmap(lambda net: net(observations)[..., 0], out_axes=-1)(self.networks)
         return self.centre + self.scale * outputs

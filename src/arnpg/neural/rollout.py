@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from arnpg.envs.env import AbstractEnvironment, EnvState
+from arnpg.errors import SettingsError
 
 from .networks import AbstractPolicy
 
@@ -17,7 +18,7 @@ __all__ = ["Batch", "Rollout"]
 class Batch(eqx.Module):
     """What a policy met, time first.
 
-    `next_observations` are those before any reset.  An episode is over where `terminated` or `truncated` holds;
+    ``next_observations`` are those before any reset.  An episode is over where ``terminated`` or ``truncated`` holds;
     the path's last step is cut, not truncated: the batch says nothing of it.
     """
 
@@ -41,7 +42,7 @@ class Batch(eqx.Module):
 
 
 class Rollout(eqx.Module):
-    """`paths` paths of `steps` steps, each begun with a reset; an episode that ends inside a path starts another."""
+    """``paths`` paths of ``steps`` steps, each begun with a reset; an episode that ends inside one starts another."""
 
     paths: int = eqx.field(static=True, default=10)
     steps: int = eqx.field(static=True, default=500)
@@ -49,7 +50,9 @@ class Rollout(eqx.Module):
     def __check_init__(self) -> None:
         for name in ("paths", "steps"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}; a batch holds paths x steps.")
+                raise SettingsError(
+                    f"{name} must be at least 1, got {getattr(self, name)}; a batch holds paths x steps."
+                )
 
     @property
     def size(self) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arnpg.objectives import Criterion
+from arnpg.tabular.host import HostCriterion
 from arnpg.tabular.kernel import DenseKernel, Policy
 
 __all__ = ["Infeasibility", "criterion_bound", "single_objective_bound", "value_error"]
@@ -50,34 +50,23 @@ def single_objective_bound(
     size = float(np.abs(weights) @ np.abs(mdp.rewards).max(axis=(1, 2)))
     rounding = UNIT * ((len(weights) + 2) * size + (kernel.row_length + 4) * largest)
     excess = max(0.0, float((backed_up.max(axis=1) - state_values).max()) + rounding)
-    return float(mdp.initial @ state_values) + excess / (1 - kernel.contraction) + UNIT * mdp.states * largest
+    return float(mdp.initial @ state_values) + excess * kernel.horizon + UNIT * mdp.states * largest
 
 
 def criterion_bound(
-    criterion: Criterion, at: np.ndarray, multipliers: np.ndarray, worst_case: np.ndarray, single: float
+    criterion: HostCriterion, at: np.ndarray, multipliers: np.ndarray, worst_case: np.ndarray, single: float
 ) -> float:
-    """An upper bound of the criterion's optimum: ``c - <lambda, b> + max_pi <G, V^pi>``, with ``G`` of ``support``."""
-    gradient, constant = support(criterion, at, worst_case)
+    """An upper bound of the criterion's optimum: ``c - <lambda, b> + max_pi <g + C^T lambda, V^pi>``."""
+    gradient, constant = criterion.support(at, worst_case)
     size = np.abs(gradient) @ np.abs(at) + abs(constant) + multipliers @ np.abs(criterion.thresholds)
     return float(constant - multipliers @ criterion.thresholds + single + 4 * (len(at) + 2) * UNIT * size)
-
-
-def support(criterion: Criterion, at: np.ndarray, worst_case: np.ndarray) -> tuple[np.ndarray, float]:
-    """``(g, c)`` with ``F(v) <= c + <g, v>``: the tangent at ``at``, or the weights of a minimum."""
-    objective = criterion.objective
-    if objective.smooth:
-        gradient, constant = objective.support(at)
-        return np.asarray(gradient), float(constant)
-    return worst_case @ objective.rows, -float(worst_case @ objective.offsets)
 
 
 def value_error(kernel: DenseKernel, policy: Policy, rewards: np.ndarray, state_values: np.ndarray) -> np.ndarray:
     """A bound of ``|V_i^pi(rho) - <rho, U_i>|`` for each of the rewards; ``state_values`` is ``(m, S)``."""
     mdp = kernel.mdp
-    errors = []
-    for reward, guess in zip(rewards, state_values, strict=True):
-        backed_up = reward + mdp.discount * kernel.backup(guess)
-        residual = float(np.abs(kernel.under(policy, backed_up[None])[0] - guess).max())
-        rounding = UNIT * (kernel.row_length + mdp.actions + 4) * (np.abs(reward).max() + np.abs(guess).max())
-        errors.append((residual + rounding) / (1 - kernel.contraction) + UNIT * mdp.states * np.abs(guess).max())
-    return np.array(errors)
+    residual = kernel.under(policy, rewards) + mdp.discount * kernel.step(policy, state_values) - state_values
+    largest = np.abs(state_values).max(axis=1)
+    sizes = np.abs(rewards).max(axis=(1, 2)) + largest
+    rounding = UNIT * (kernel.row_length + mdp.actions + 4) * sizes
+    return (np.abs(residual).max(axis=1) + rounding) * kernel.horizon + UNIT * mdp.states * largest

@@ -32,7 +32,9 @@ def numbers(argument: str, given: Any) -> np.ndarray:
         bad = np.argwhere(~np.isfinite(array))
         if len(bad):
             place = ", ".join(map(str, bad[0].tolist()))
-            raise ModelError(f"{argument}[{place}] must be finite, got {array[tuple(bad[0])]} ({len(bad)} such entries).")
+            raise ModelError(
+                f"{argument}[{place}] must be finite, got {array[tuple(bad[0])]} ({len(bad)} such entries)."
+            )
     return array
 
 
@@ -46,7 +48,11 @@ def transitions(given: Any, normalize: bool, notes: list[str]) -> np.ndarray:
     if off.any() and not (normalize and (sums > 0).all()):
         state, action = np.argwhere(off)[0]
         total = sums[state, action]
-        cure = "make it absorbing with transitions[s, a, s] = 1" if total == 0 else "normalise the row or pass normalize=True"
+        cure = (
+            "make it absorbing with transitions[s, a, s] = 1"
+            if total == 0
+            else "normalise the row or pass normalize=True"
+        )
         raise ModelError(
             f"transitions[{state}, {action}] must sum to 1, got {total:.6f} ({int(off.sum())} such rows); {cure}."
         )
@@ -96,7 +102,9 @@ def rewards(
         table = numbers("rewards", given)
         if table.ndim != 3 or table.shape[1:] != shape:
             hint = "; move the last axis to the front" if table.shape[:2] == shape else ""
-            raise ModelError(f"rewards must have shape (m, S, A) = (m, {shape[0]}, {shape[1]}), got {table.shape}{hint}.")
+            raise ModelError(
+                f"rewards must have shape (m, S, A) = (m, {shape[0]}, {shape[1]}), got {table.shape}{hint}."
+            )
         labels = tuple(labels) if labels is not None else tuple(f"objective {i + 1}" for i in range(len(table)))
     if len(table) == 0:
         raise ModelError("rewards must hold at least one objective, got none.")
@@ -120,7 +128,9 @@ def _reward_ranges(table: np.ndarray, notes: list[str]) -> None:
     sizes = np.abs(table).max(axis=(1, 2))
     used = sizes[sizes > 0]
     if len(used) and used.max() / used.min() > 1e8:
-        notes.append(f"rewards differ in size by a factor of {used.max() / used.min():.0e}: the problem is ill-conditioned")
+        notes.append(
+            f"rewards differ in size by a factor of {used.max() / used.min():.0e}: the problem is ill-conditioned"
+        )
 
 
 def names(labels: Sequence[str]) -> tuple[str, ...]:

@@ -19,16 +19,20 @@ class DenseKernel:
     """``P`` of a dense model and the linear algebra that the solver needs of it."""
 
     def __init__(self, mdp: MDP) -> None:
-        """Keep views, no copies."""
+        """Keep views, no copies; ``horizon`` bounds ``sum_t gamma^t |P^t|``, rows that sum to 1 + 1e-8 included."""
         self.mdp = mdp
         self._rows = mdp.transitions.reshape(-1, mdp.states)
-        sums = self._rows.sum(axis=1)
         self.row_length = mdp.states
-        self.contraction = mdp.discount * max(1.0, float(sums.max()))
+        contraction = mdp.discount * mdp.largest_row_sum
+        self.horizon = 1 / (1 - contraction) if contraction < 1 else np.inf
 
     def backup(self, values: np.ndarray) -> np.ndarray:
         """``(P U)(s, a) = sum_t P(t | s, a) U(t)`` for ``U`` of shape ``(S,)``, shape ``(S, A)``."""
         return (self._rows @ values).reshape(self.mdp.states, self.mdp.actions)
+
+    def step(self, policy: Policy, values: np.ndarray) -> np.ndarray:
+        """``P_pi U`` for ``U`` of shape ``(m, S)``."""
+        return values @ self._under(policy).T
 
     def evaluate(self, policy: Policy, rewards: np.ndarray) -> np.ndarray:
         """``V = (I - gamma P_pi)^{-1} r_pi`` for rewards ``(m, S, A)``; shape ``(m, S)``."""
@@ -52,11 +56,14 @@ class DenseKernel:
 
     def _system(self, policy: Policy) -> np.ndarray:
         """``I - gamma P_pi``; strictly diagonally dominant, so never singular."""
-        transitions = self.mdp.transitions
-        if policy.ndim == 1:
-            under = transitions[np.arange(len(policy)), policy]
-        else:
-            under = np.matmul(policy[:, None, :], transitions)[:, 0]
-        system = under * -self.mdp.discount
+        system = self._under(policy)
+        system *= -self.mdp.discount
         system.flat[:: self.mdp.states + 1] += 1.0
         return system
+
+    def _under(self, policy: Policy) -> np.ndarray:
+        """``P_pi``, a fresh array."""
+        transitions = self.mdp.transitions
+        if policy.ndim == 1:
+            return transitions[np.arange(len(policy)), policy]
+        return np.matmul(policy[:, None, :], transitions)[:, 0]

@@ -4,9 +4,12 @@ With the points as columns of ``V`` (``m x n``), it solves
 
     max_w  F(V w)   subject to   C V w >= b,   w in the simplex
 
-by a primal-dual interior-point method on ``n`` variables, a few dozen at most. Its multipliers are the next ascent
-direction. They are taken close to the central path, not at a vertex, which keeps column generation from oscillating;
-a looser ``tolerance`` stays further inside. A minimum ``F`` enters as ``max z`` with ``z <= (R V w - e)_j``.
+by Mehrotra's primal-dual interior-point method on ``n`` variables, a few dozen at most. Its multipliers are the next
+ascent direction. They are taken close to the central path, not at a vertex, which keeps column generation from
+oscillating; a looser ``tolerance`` stays further inside. A minimum ``F`` enters as ``max z``, ``z <= (R V w - e)_j``.
+
+Since weights sum to one, every constraint is homogeneous, ``(C V - b 1^T) w >= 0``: no large threshold is ever
+subtracted from a large value. Each row is measured in units of its own largest entry.
 """
 
 from __future__ import annotations
@@ -14,13 +17,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 
-from arnpg.objectives import Criterion, Minimum
+from arnpg.errors import ObjectiveError
+from arnpg.tabular.host import HostCriterion
 
 __all__ = ["Mixture", "best_mixture"]
 
 MAX_ITERATIONS = 80
 TO_BOUNDARY = 0.99
+FEASIBLE = 1e-13  # residual of the constraints, in units of their largest entry: a full step leaves rounding only
+RESIDUAL = 1e-9  # of stationarity, in units where prices are of order one
+NOISE = 1e-9  # a row whose entries are all below this share of what they were computed from is rounding
+_FACTOR, _BACKSOLVE = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
 
 
 class Mixture(NamedTuple):
@@ -33,48 +42,42 @@ class Mixture(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """``max scale * F`` over ``x = (w, z)`` with ``A x >= a``, in units where values are of order one."""
+    """``min -F / scale`` over ``x = (w, z)`` with ``G x >= 0``; the first ``n`` rows of ``G`` say ``w >= 0``."""
 
-    criterion: Criterion
+    criterion: HostCriterion
     points: np.ndarray  # (m, n)
-    has_level: bool
-    rows: np.ndarray  # A: (p, n + has_level); the constraints, then the parts of a minimum
-    offsets: np.ndarray  # a: (p,)
-    units: np.ndarray  # row units: (p,)
+    rows: np.ndarray  # G: (n + p, n + has_level); weights, then constraints, then the parts of a minimum
+    units: np.ndarray  # of the last p rows
     scale: float
+    has_level: bool
 
-    def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Of ``-scale * F``."""
+    def slope(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Gradient and Hessian of ``-F / scale``."""
         if self.has_level:
-            return np.concatenate([np.zeros(len(x) - 1), [-self.scale]])
+            gradient = np.zeros(len(x))
+            gradient[-1] = -1.0
+            return gradient, 0.0
         values = self.points @ x
-        return -self.scale * (np.asarray(self.criterion.objective.gradient(values)) @ self.points)
-
-    def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Of ``-scale * F``."""
-        if self.has_level:
-            return np.zeros((len(x), len(x)))
-        curvature = np.asarray(self.criterion.objective.hessian(self.points @ x))
-        return -self.scale * (self.points.T @ curvature @ self.points)
+        gradient, curvature = self.criterion.gradient(values), self.criterion.hessian(values)
+        if not (np.isfinite(gradient).all() and np.isfinite(curvature).all()):
+            raise ObjectiveError(f"the objective has no finite derivatives at values {_text(values)}.")
+        factor = -1 / self.scale
+        return factor * (gradient @ self.points), self.points.T @ (factor * curvature) @ self.points
 
     def defined(self, x: np.ndarray) -> bool:
         """Whether ``F`` is defined at the mixture."""
-        if self.has_level:
-            return True
-        rows, offsets = self.criterion.objective.domain(len(self.points))
-        return bool((rows @ (self.points @ x) + offsets > 0).all())
+        return self.has_level or self.criterion.defined(self.points @ x)
 
 
 class _Iterate(NamedTuple):
     x: np.ndarray
-    slack: np.ndarray  # s = A x - a at convergence
-    reduced: np.ndarray  # u, the multipliers of w >= 0
-    prices: np.ndarray  # y, the multipliers of A x >= a
-    level: float  # nu, the multiplier of 1^T w = 1
+    slack: np.ndarray  # G x at convergence
+    prices: np.ndarray  # of G x >= 0
+    level: float  # the multiplier of 1^T w = 1
 
 
 def best_mixture(
-    criterion: Criterion, points: np.ndarray, tolerance: float = 1e-10, start: np.ndarray | None = None
+    criterion: HostCriterion, points: np.ndarray, tolerance: float = 1e-10, start: np.ndarray | None = None
 ) -> Mixture:
     """The best mixture of ``points`` ``(m, n)``.
 
@@ -83,127 +86,151 @@ def best_mixture(
     """
     problem = _formulate(criterion, points)
     count = points.shape[1]
-    weights = np.full(count, 1 / count) if start is None else start
-    at = _initial(problem, weights)
+    at = _initial(problem, np.full(count, 1 / count) if start is None else start)
     for _ in range(MAX_ITERATIONS):
-        at, done = _newton_step(problem, at, tolerance)
-        if done:
+        following = _newton_step(problem, at, tolerance)
+        if following is None:
             break
+        at = following
     weights = np.maximum(at.x[:count], 0.0)
     weights /= weights.sum()
-    prices = at.prices / problem.units / problem.scale
+    prices = at.prices[count:] / problem.units * problem.scale
     constraints = len(criterion.thresholds)
     worst = prices[constraints:]
     return Mixture(weights, points @ weights, prices[:constraints], worst / max(worst.sum(), 1e-300))
 
 
-def _formulate(criterion: Criterion, points: np.ndarray) -> _Problem:
-    rows, offsets = np.asarray(criterion.rows) @ points, np.asarray(criterion.thresholds)
-    objective = criterion.objective
-    has_level = isinstance(objective, Minimum)
-    if has_level:
-        parts = np.asarray(objective.rows) @ points
-        rows, offsets = np.vstack([rows, parts]), np.concatenate([offsets, objective.offsets])
-        spread = float(np.ptp(parts - np.asarray(objective.offsets)[:, None]))
-    else:
-        middle = points.mean(axis=1)
-        spread = float(np.ptp(np.asarray(objective.gradient(middle)) @ points)) if _is_defined(objective, middle) else 1.0
-    units = np.maximum(np.abs(rows - offsets[:, None]).max(axis=1, initial=0.0), 1e-12)
-    level_scale = spread if spread > 0 else 1.0
-    if has_level:
-        constraints = len(criterion.thresholds)
-        units[constraints:] = level_scale
-        column = np.where(np.arange(len(rows)) < constraints, 0.0, -1.0)
-        rows = np.hstack([rows, column[:, None]])
-    return _Problem(
-        criterion, points, has_level, rows / units[:, None], offsets / units, units, 1 / level_scale
-    )
+def _formulate(criterion: HostCriterion, points: np.ndarray) -> _Problem:
+    """Rows and scales of the problem over these points."""
+    count = points.shape[1]
+    limits = criterion.rows @ points - criterion.thresholds[:, None]
+    sizes = np.abs(criterion.rows) @ np.abs(points).max(axis=1) + np.abs(criterion.thresholds)
+    units = np.maximum(np.abs(limits).max(axis=1, initial=0.0), NOISE * sizes + 1e-300)
+    if criterion.parts_rows is None:
+        rows = np.vstack([np.eye(count), limits / units[:, None]])
+        return _Problem(criterion, points, rows, units, _smooth_scale(criterion, points), has_level=False)
+    parts = criterion.parts_rows @ points - criterion.parts_offsets[:, None]
+    lowest, scale = _level_scale(parts)
+    parts -= lowest
+    part_units = np.maximum(np.abs(parts).max(axis=1), scale)
+    rows = np.zeros((count + len(limits) + len(parts), count + 1))
+    rows[:count, :count] = np.eye(count)
+    rows[count : count + len(limits), :count] = limits / units[:, None]
+    rows[count + len(limits) :] = np.column_stack([parts, np.full(len(parts), -scale)]) / part_units[:, None]
+    return _Problem(criterion, points, rows, np.concatenate([units, part_units]), scale, has_level=True)
 
 
-def _is_defined(objective: object, values: np.ndarray) -> bool:
-    rows, offsets = objective.domain(len(values))  # type: ignore[attr-defined]
-    return bool((rows @ values + offsets > 0).all())
+def _smooth_scale(criterion: HostCriterion, points: np.ndarray) -> float:
+    """The spread of the linearised objective over the points."""
+    middle = points.mean(axis=1)
+    if not criterion.defined(middle):
+        return 1.0
+    linear = criterion.gradient(middle) @ points
+    spread = float(np.ptp(linear))
+    return spread if spread > NOISE * float(np.abs(linear).max()) else 1.0
 
 
-def _initial(problem: _Problem, weights: np.ndarray) -> _Iterate:
-    weights = 0.9 * weights + 0.1 / len(weights)
-    x = weights
+def _level_scale(parts: np.ndarray) -> tuple[float, float]:
+    """``max_i min_j part_ji``, which the optimum exceeds, and by how much at most: ``min_j max_i part_ji`` less it."""
+    lowest = float(parts.min(axis=0).max())
+    spreads = np.abs(parts - lowest).max(axis=1)
+    spreads = spreads[spreads > 0]
+    if len(spreads) == 0:
+        return lowest, 1.0
+    return lowest, max(float(parts.max(axis=1).min()) - lowest, 1e-3 * float(spreads.min()))
+
+
+def _initial(problem: _Problem, start: np.ndarray) -> _Iterate:
+    """Inside the simplex, near ``start``, where ``F`` is defined."""
+    count = len(start)
+    share = 0.2
+    while not problem.defined((1 - share) * start + share / count) and share > 1e-12:
+        share *= 0.25
+    x = (1 - share) * start + share / count
     if problem.has_level:
-        constraints = len(problem.criterion.thresholds)
-        parts = problem.rows[constraints:, :-1] @ weights - problem.offsets[constraints:]
-        unit = problem.units[-1]
-        x = np.append(weights, (parts.min() - 0.5) * unit)
-    slack = np.maximum(problem.rows @ x - problem.offsets, 1e-2)
-    return _Iterate(x, slack, 0.1 / weights / len(weights), 0.1 / slack, 0.0)
+        x = np.append(x, 0.0)
+        parts = problem.rows[count + len(problem.criterion.thresholds) :]
+        x[-1] = float((parts @ x / -parts[:, -1]).min()) - 0.5
+    slack = problem.rows @ x
+    slack[count:] = np.maximum(slack[count:], 1e-2)
+    prices = 0.1 / slack
+    prices[:count] /= count
+    return _Iterate(x, slack, prices, 0.0)
 
 
-def _newton_step(problem: _Problem, at: _Iterate, tolerance: float) -> tuple[_Iterate, bool]:
-    """One step of the primal-dual method towards a fifth of the present complementarity, or less if steps are long."""
-    count = problem.points.shape[1]
-    x, slack, reduced, prices, level = at
-    weights = x[:count]
-    ones = np.zeros(len(x))
-    ones[:count] = 1.0
-    pad = np.zeros(len(x) - count)
-    complementarity = float(weights @ reduced + slack @ prices)
-    target = 0.1 * complementarity / (count + len(slack))
-    primal = problem.rows @ x - problem.offsets - slack
-    dual = problem.gradient(x) + level * ones - problem.rows.T @ prices - np.concatenate([reduced, pad])
-    if complementarity < tolerance and np.abs(primal).max(initial=0.0) < 1e-9 and np.abs(dual).max() < max(tolerance, 1e-9):
-        return at, True
-    ratio = prices / slack
-    system = np.empty((len(x) + 1, len(x) + 1))
-    system[:-1, :-1] = problem.hessian(x) + (problem.rows.T * ratio) @ problem.rows
-    system[np.arange(count), np.arange(count)] += reduced / weights
-    system[-1, :-1] = system[:-1, -1] = ones
-    system[-1, -1] = 0.0
-    right = np.empty(len(x) + 1)
-    right[:-1] = -dual + np.concatenate([target / weights - reduced, pad])
-    right[:-1] += problem.rows.T @ (target / slack - prices - ratio * primal)
-    right[-1] = 1 - weights.sum()
-    move = _solve(system, right)
-    moves = _moves(problem, at, move, target, primal)
-    return _advance(problem, at, moves), False
+def _newton_step(problem: _Problem, at: _Iterate, tolerance: float) -> _Iterate | None:
+    """One predictor-corrector step; none where the tolerance is reached.
+
+    The corrector never aims below a third of the tolerance, so that the last iterate is still near the central path.
+    """
+    count, rows = problem.points.shape[1], problem.rows
+    gradient, curvature = problem.slope(at.x)
+    primal = rows @ at.x - at.slack
+    dual = gradient - at.prices @ rows
+    dual[:count] += at.level
+    mean = float(at.slack @ at.prices) / len(rows)
+    if (
+        mean * len(rows) < tolerance
+        and np.abs(primal).max() < FEASIBLE
+        and np.abs(dual).max() < max(tolerance, RESIDUAL)
+    ):
+        return None
+    solve = _factor(curvature + (rows.T * (at.prices / at.slack)) @ rows, count)
+    excess = 1 - float(at.x[:count].sum())
+    ahead = _direction(problem, at, solve, dual, primal, excess, 0.0)
+    reach = [_room(at.slack, ahead.slack), _room(at.prices, ahead.prices)]
+    left = float((at.slack + reach[0] * ahead.slack) @ (at.prices + reach[1] * ahead.prices)) / len(rows)
+    centre = max(mean * min(left / mean, 1.0) ** 3, tolerance / (3 * len(rows)))
+    move = _direction(problem, at, solve, dual, primal, excess, centre - ahead.slack * ahead.prices)
+    return _advance(problem, at, move)
 
 
-def _solve(system: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """A KKT solve that survives a singular system: repeated points make the Hessian block so near the end."""
-    try:
-        return np.linalg.solve(system, right)
-    except np.linalg.LinAlgError:
-        return np.linalg.lstsq(system, right, rcond=None)[0]
+def _factor(block: np.ndarray, count: int):
+    """A solver of the KKT system: ``block``, bordered by the simplex's row of ones."""
+    size = len(block)
+    system = np.zeros((size + 1, size + 1), order="F")
+    system[:size, :size] = block
+    system[size, :count] = system[:count, size] = 1.0
+    factors, pivots, singular = _FACTOR(system)
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        if singular:  # repeated points make the Hessian block so near the end
+            return np.linalg.lstsq(system, right, rcond=None)[0]
+        return _BACKSOLVE(factors, pivots, right)[0]
+
+    return solve
 
 
-def _moves(problem: _Problem, at: _Iterate, move: np.ndarray, target: float, primal: np.ndarray) -> _Iterate:
-    count = problem.points.shape[1]
-    step = move[:-1]
-    slack_step = problem.rows @ step + primal
-    price_step = target / at.slack - at.prices - at.prices / at.slack * slack_step
-    weights = at.x[:count]
-    reduced_step = target / weights - at.reduced - at.reduced / weights * step[:count]
-    return _Iterate(step, slack_step, reduced_step, price_step, float(move[-1]))
+def _direction(problem: _Problem, at: _Iterate, solve, dual, primal, excess, target) -> _Iterate:
+    """The Newton direction towards ``slack * prices = target``."""
+    rows, ratio = problem.rows, at.prices / at.slack
+    wanted = target / at.slack - at.prices
+    right = np.append((wanted - ratio * primal) @ rows - dual, excess)
+    step = solve(right)
+    slack = rows @ step[:-1] + primal
+    return _Iterate(step[:-1], slack, wanted - ratio * slack, float(step[-1]))
 
 
-def _advance(problem: _Problem, at: _Iterate, moves: _Iterate) -> _Iterate:
+def _advance(problem: _Problem, at: _Iterate, move: _Iterate) -> _Iterate:
     """As far as positivity and the domain of ``F`` allow."""
-    count = problem.points.shape[1]
-    primal = min(_room(at.x[:count], moves.x[:count]), _room(at.slack, moves.slack))
-    dual = min(_room(at.reduced, moves.reduced), _room(at.prices, moves.prices))
+    primal, dual = (min(1.0, TO_BOUNDARY * r) for r in (_room(at.slack, move.slack), _room(at.prices, move.prices)))
     if not problem.has_level:
         primal = dual = min(primal, dual)
-        while primal > 1e-12 and not problem.defined(at.x + primal * moves.x):
+        while primal > 1e-12 and not problem.defined(at.x + primal * move.x):
             primal *= 0.5
     return _Iterate(
-        at.x + primal * moves.x,
-        at.slack + primal * moves.slack,
-        at.reduced + dual * moves.reduced,
-        at.prices + dual * moves.prices,
-        at.level + dual * moves.level,
+        at.x + primal * move.x,
+        at.slack + primal * move.slack,
+        at.prices + dual * move.prices,
+        at.level + dual * move.level,
     )
 
 
 def _room(at: np.ndarray, move: np.ndarray) -> float:
-    shrinking = move < 0
-    if not shrinking.any():
-        return 1.0
-    return min(1.0, TO_BOUNDARY * float((-at[shrinking] / move[shrinking]).min()))
+    """The longest step, at most one, that keeps ``at`` nonnegative."""
+    steepest = float((-move / at).max())
+    return 1.0 if steepest <= 1.0 else 1.0 / steepest
+
+
+def _text(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{value:.6g}" for value in values) + ")"

@@ -36,6 +36,7 @@ class MDP:
     discount: float
     names: tuple[str, ...]
     notes: tuple[str, ...]
+    largest_row_sum: float  # of the transitions, at least one; rounding included
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class MDP:
         for array in (kernel, table, start):
             array.flags.writeable = False
         self.transitions, self.rewards, self.initial = kernel, table, start
+        self.largest_row_sum = max(1.0, float(np.einsum("sat->sa", kernel).max())) + states * 2.0**-53
 
     @property
     def states(self) -> int:

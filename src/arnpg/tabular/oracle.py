@@ -70,4 +70,4 @@ def _greedy(backed_up: np.ndarray, policy: np.ndarray) -> np.ndarray | None:
 
 def _noise(guess: np.ndarray, kernel: DenseKernel) -> float:
     """How far rounding can move a value: beyond it a policy that looks worse is worse, and iteration would cycle."""
-    return 1e-13 * float(np.abs(guess).max()) / (1 - kernel.contraction)
+    return 1e-13 * float(np.abs(guess).max()) * kernel.horizon

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -42,37 +42,51 @@ def in_threads(task: Callable, items: Iterable, *, serial: bool = False) -> list
 
 def _row_blocks(matrix: sparse.csr_array, count: int, multiple: int = 1) -> list[tuple[int, int, sparse.csr_array]]:
     """``count`` views ``(first row, last row, rows)`` of a matrix that share its entries."""
-    edges = np.linspace(0, matrix.shape[0] // multiple, count + 1).astype(int) * multiple
+    n_rows, n_columns = _shape(matrix)
+    edges = np.linspace(0, n_rows // multiple, count + 1).astype(int) * multiple
     blocks = []
     for low, high in zip(edges[:-1], edges[1:], strict=True):
         first, last = matrix.indptr[low], matrix.indptr[high]
         entries = (matrix.data[first:last], matrix.indices[first:last], matrix.indptr[low : high + 1] - first)
-        blocks.append((low, high, sparse.csr_array(entries, shape=(high - low, matrix.shape[1]))))
+        blocks.append((low, high, sparse.csr_array(entries, shape=(high - low, n_columns))))
     return blocks
 
 
-class Chain:
-    """The Markov chain of one policy: products with ``P`` and with its transpose."""
+def _shape(matrix: sparse.csr_array) -> tuple[int, int]:
+    return cast(tuple[int, int], matrix.shape)
 
-    def __init__(self, matrix: sparse.csr_array) -> None:
-        self.matrix = matrix
-        self.serial = matrix.nnz < _SERIAL_ENTRIES or (os.cpu_count() or 1) == 1
-        self._blocks = [] if self.serial else _row_blocks(matrix, os.cpu_count() or 1)
+
+class Chain:
+    """The Markov chain of one policy in blocks of rows: products with ``P`` and with its transpose."""
+
+    def __init__(self, blocks: list[tuple[int, int, sparse.csr_array]]) -> None:
+        self._blocks = blocks
+
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """``P`` as one matrix."""
+        parts = [rows for _, _, rows in self._blocks]
+        return parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    @property
+    def slots(self) -> int:
+        """The largest number of successors of a state."""
+        return max(int(np.diff(rows.indptr).max(initial=0)) for _, _, rows in self._blocks)
 
     def forward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
         """``P x``: the expectation of ``x`` after one step."""
-        if serial or self.serial:
-            return self.matrix @ vector
-        return np.concatenate(in_threads(lambda block: block[2] @ vector, self._blocks))
+        return _joined(in_threads(lambda block: block[2] @ vector, self._blocks, serial=serial))
 
     def backward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
         """``P^T x``: where a distribution ``x`` over states is after one step."""
-        if serial or self.serial:
-            return self.matrix.T @ vector
-        parts = in_threads(lambda block: block[2].T @ vector[block[0] : block[1]], self._blocks)
+        parts = in_threads(lambda block: block[2].T @ vector[block[0] : block[1]], self._blocks, serial=serial)
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Improvement(NamedTuple):
@@ -100,14 +114,15 @@ class SlotKernel:
 
     @classmethod
     def from_matrices(
-        cls, transitions: Sequence | sparse.sparray, allowed: Bool[np.ndarray, "s a"] | None = None
+        cls, transitions: Sequence | sparse.csr_array, allowed: Bool[np.ndarray, "s a"] | None = None
     ) -> SlotKernel:
         """From one ``(S * A, S)`` SciPy sparse matrix, or from one ``(S, S)`` matrix for each action."""
         if sparse.issparse(transitions):
             stacked = sparse.csr_array(transitions, dtype=np.float64, copy=True)
         else:
             stacked = _interleaved([sparse.coo_array(one) for one in transitions])
-        return cls(_canonical(stacked), stacked.shape[0] // stacked.shape[1], allowed)
+        n_rows, n_states = _shape(stacked)
+        return cls(_canonical(stacked), n_rows // n_states, allowed)
 
     @classmethod
     def from_slots(
@@ -125,7 +140,7 @@ class SlotKernel:
     @property
     def n_states(self) -> int:
         """The number of states."""
-        return self.matrix.shape[1]
+        return _shape(self.matrix)[1]
 
     @property
     def nbytes(self) -> int:
@@ -145,9 +160,8 @@ class SlotKernel:
         return successors.reshape(shape), probabilities.reshape(shape)
 
     def backup(self, values: Float[np.ndarray, " s"]) -> Float[np.ndarray, "s a"]:
-        """``sum_s' P(s' | s, a) values(s')`` for every state and action."""
-        parts = in_threads(lambda block: block[2] @ values, self._blocks)
-        return np.concatenate(parts).reshape(self.n_states, self.n_actions)
+        """Return ``sum_s' P(s' | s, a) values(s')`` for every state and action."""
+        return _joined(in_threads(lambda block: block[2] @ values, self._blocks)).reshape(self.n_states, self.n_actions)
 
     def improve(
         self, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"], discount: float
@@ -165,17 +179,28 @@ class SlotKernel:
             return _row_maximum(gains)
 
         parts = in_threads(best, self._blocks)
-        return Improvement(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return Improvement(*(_joined(list(column)) for column in zip(*parts, strict=True)))
 
     def chain(self, policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]) -> Chain:
-        """The chain of a policy: an action for each state, or probabilities ``(S, A)``."""
-        first = np.arange(self.n_states, dtype=np.int64) * self.n_actions
+        """Select the chain of a policy: an action for each state, or probabilities ``(S, A)``."""
+        count = (os.cpu_count() or 1) if self.matrix.nnz // self.n_actions >= _SERIAL_ENTRIES else 1
         if policy.ndim == 1:
-            return Chain(self.matrix[first + policy])
+            rows = np.arange(self.n_states, dtype=np.int64) * self.n_actions + policy
+            edges = np.linspace(0, self.n_states, count + 1).astype(int)
+            spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+            return Chain(in_threads(lambda span: (*span, self.matrix[rows[span[0] : span[1]]]), spans))
         states, actions = np.nonzero(policy)
-        columns, shape = first[states] + actions, (self.n_states, self.matrix.shape[0])
+        columns, shape = states * self.n_actions + actions, (self.n_states, self.n_states * self.n_actions)
         mixing = sparse.csr_array((policy[states, actions], (states, columns)), shape=shape)
-        return Chain(sparse.csr_array(mixing @ self.matrix))
+        return Chain(_row_blocks(sparse.csr_array(mixing @ self.matrix), count))
+
+    def choose(
+        self, table: Float[np.ndarray, "s a"], policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]
+    ) -> Float[np.ndarray, " s"]:
+        """``sum_a policy(a | s) table(s, a)``: a reward along a policy."""
+        if policy.ndim == 1:
+            return np.take_along_axis(table, policy[:, None].astype(np.int64), axis=1)[:, 0]
+        return np.einsum("sa,sa->s", table, policy)
 
 
 def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"]]:
@@ -190,7 +215,7 @@ def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"]
 
 def _interleaved(matrices: list[sparse.coo_array]) -> sparse.csr_array:
     """Row ``s`` of matrix ``a`` as row ``s * A + a``."""
-    n_states, n_actions = matrices[0].shape[0], len(matrices)
+    n_states, n_actions = cast(tuple[int, int], matrices[0].shape)[0], len(matrices)
     rows = [one.row.astype(np.int64) * n_actions + action for action, one in enumerate(matrices)]
     entries = np.concatenate([one.data for one in matrices]).astype(np.float64)
     places = (np.concatenate(rows), np.concatenate([one.col for one in matrices]))
@@ -201,6 +226,6 @@ def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
     """Sorted successors, each once, no stored zeros, 32-bit indices wherever they suffice."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if max(matrix.nnz, *matrix.shape) < np.iinfo(np.int32).max:
+    if max(matrix.nnz, *_shape(matrix)) < np.iinfo(np.int32).max:
         matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     return matrix

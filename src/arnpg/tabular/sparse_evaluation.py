@@ -1,7 +1,6 @@
 """Values and occupancies of one policy on a sparse model: ``(I - gamma P) V = R`` and its transpose.
 
 Three solvers, in the order in which they are tried (``solver="auto"``), each measured to win somewhere:
-
 * **sweeps**, ``x <- x + e``, with the mean of the residual ``e`` removed in closed form: the error then falls by
   ``gamma |lambda_2|`` a sweep, whatever the discount. Best on random graphs, where ``|lambda_2|`` is about one half;
 * **Krylov** (BiCGSTAB), restarted from the true residual: best on lattices, about ``1 / sqrt(1 - gamma)`` products
@@ -16,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy import sparse
-from scipy.linalg.blas import daxpy, ddot
+from scipy.linalg import get_blas_funcs
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
@@ -36,6 +36,7 @@ Vector = Float[np.ndarray, " s"]
 _PROBE, _FAST_MIXING = 4, 0.8
 _KRYLOV_PATIENCE = 800
 _PIECE = 8192
+_axpy, _inner = get_blas_funcs(("axpy", "dot"), dtype=np.float64)
 _DIRECT_WORK = 1e10
 
 
@@ -87,13 +88,16 @@ class _System:
         return result
 
     def norm(self, residual: Vector) -> float:
-        """The largest entry for values; the sum of moduli for occupancies."""
-        return float(np.abs(residual).sum()) if self.transposed else _largest(residual)
+        """Return the largest entry for values, the sum of moduli for occupancies."""
+        return float(np.abs(residual).sum()) if self.transposed else float(max(residual.max(), -residual.min()))
+
+    def spread(self, residual: Vector) -> float:
+        """Measure what is left once ``centre`` has taken the constant out; to within a factor of two."""
+        return self.norm(residual) if self.transposed else 0.5 * float(residual.max() - residual.min())
 
     def rounding(self, solution: Vector) -> float:
         """How exactly a residual can be known at this solution."""
-        width = np.diff(self.chain.matrix.indptr).max(initial=0) + 4
-        return float(np.finfo(float).eps * width * (self.norm(solution) + self.norm(self.right)))
+        return float(np.finfo(float).eps * (self.chain.slots + 4) * (self.norm(solution) + self.norm(self.right)))
 
     def centre(self, solution: Vector, residual: Vector) -> None:
         """Take the constant out of the residual: rows sum to 1, so a constant ``c`` answers ``(1 - discount) c``."""
@@ -106,17 +110,13 @@ class _System:
 def _add(target: Vector, scale: float, vector: Vector) -> None:
     """``target += scale * vector``, in pieces: BLAS would wake threads for long vectors, ruinous on a busy machine."""
     for start in range(0, len(target), _PIECE):
-        daxpy(vector, target, n=min(_PIECE, len(target) - start), a=scale, offx=start, offy=start)
+        _axpy(vector, target, n=min(_PIECE, len(target) - start), a=scale, offx=start, offy=start)
 
 
 def _dot(left: Vector, right: Vector) -> float:
     """``<left, right>``, in pieces as in ``_add``."""
     n = len(left)
-    return sum(ddot(left, right, n=min(_PIECE, n - i), offx=i, offy=i) for i in range(0, n, _PIECE))
-
-
-def _largest(vector: Vector) -> float:
-    return float(max(vector.max(), -vector.min()))
+    return sum(_inner(left, right, n=min(_PIECE, n - i), offx=i, offy=i) for i in range(0, n, _PIECE))
 
 
 def solve_system(
@@ -125,6 +125,7 @@ def solve_system(
     right: Vector,
     *,
     guess: Vector | None = None,
+    residual: Vector | None = None,
     tolerance: float = 1e-10,
     transposed: bool = False,
     solver: Solver = "auto",
@@ -132,13 +133,13 @@ def solve_system(
 ) -> Solved:
     """Solve ``(I - discount * P) x = right`` until the residual's norm is at most ``tolerance``, or rounding's limit.
 
-    The norm is the largest entry, and for ``transposed`` systems the sum of moduli. ``serial`` leaves the other cores
-    to other columns. Raises ``NumericalError`` when no solver reaches the tolerance.
+    The norm is the largest entry, and for ``transposed`` systems the sum of moduli. ``residual`` is that of the guess,
+    where it is known; ``serial`` leaves the other cores to other columns. Raises ``NumericalError`` otherwise.
     """
     system = _System(chain, discount, right, transposed, serial)
     solution = np.zeros(len(right)) if guess is None else np.array(guess, np.float64)
     order = ("sweeps", "krylov", "direct") if solver == "auto" else (solver,)
-    residual = system.residual(solution)
+    residual = system.residual(solution) if residual is None else residual
     for name in (*order, "krylov!", "sweeps!"):
         goal = max(tolerance, 2 * system.rounding(solution))
         if system.norm(residual) <= goal:
@@ -156,44 +157,21 @@ def solve_system(
     )
 
 
-def _sweeps(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
-    """Shifted sweeps for as long as each takes a fifth off the residual."""
-    return _sweep_on(system, x, e, goal, slowest=_FAST_MIXING)
-
-
-def _patient_sweeps(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
-    """Shifted sweeps to the end: a contraction, so always an answer."""
-    return _sweep_on(system, x, e, goal, slowest=1.0)
-
-
-def _sweep_on(system: _System, x: Vector, e: Vector, goal: float, slowest: float) -> Vector:
+def _sweeps(system: _System, x: Vector, e: Vector, goal: float, slowest: float) -> Vector:
+    """Shifted sweeps while each takes ``1 - slowest`` off the residual; with 1, to the end: they contract."""
     limit = int(np.log(1e-18) / np.log(system.discount)) + 10 if system.discount > 0 else 2
-    system.centre(x, e)
-    last = system.norm(e)
-    for count in range(1, limit + 1):
+    history = [system.spread(e)]
+    while history[-1] > goal / 2 and len(history) <= limit:
         _add(x, 1.0, e)
         e = system.step(e)
-        if count % _PROBE and count > 1:
-            continue
-        system.centre(x, e)
-        now = system.norm(e)
-        if now <= goal / 2 or (count >= _PROBE and slowest < 1 and now > last * slowest**_PROBE):
+        history.append(system.spread(e))
+        if slowest < 1 and len(history) > _PROBE and history[-1] > history[-1 - _PROBE] * slowest**_PROBE:
             break
-        last = now
+    system.centre(x, e)
     return x
 
 
-def _krylov(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
-    """As many products as a factorisation costs, then perhaps that one."""
-    return _krylov_rounds(system, x, e, goal, _KRYLOV_PATIENCE)
-
-
-def _patient_krylov(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
-    """As many products as sweeps would need, at worst."""
-    return _krylov_rounds(system, x, e, goal, 50 * _KRYLOV_PATIENCE)
-
-
-def _krylov_rounds(system: _System, x: Vector, e: Vector, goal: float, patience: int) -> Vector:
+def _krylov(system: _System, x: Vector, e: Vector, goal: float, patience: int) -> Vector:
     """BiCGSTAB in rounds, each from the true residual, while a round at least halves it."""
     first = system.products
     norm = system.norm(e)
@@ -245,7 +223,7 @@ def _direct(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
     matrix = system.chain.matrix
     if not _factors_fit(matrix):
         return x
-    shifted = sparse.csc_array(sparse.eye_array(matrix.shape[0], format="csr") - system.discount * matrix)
+    shifted = sparse.csc_array(sparse.eye_array(len(x), format="csr") - system.discount * matrix)
     # Rows are diagonally dominant, so pivots stay on the diagonal and the ordering may be symmetric.
     factors = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     kind = "T" if system.transposed else "N"
@@ -259,7 +237,7 @@ def _direct(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
 
 def _factors_fit(matrix: sparse.csr_array) -> bool:
     """Whether the graph is narrow: nearly planar (width below ``4 sqrt(S)``) or small enough for any width."""
-    n_states = matrix.shape[0]
+    n_states = len(matrix.indptr) - 1
     if n_states**3 <= _DIRECT_WORK:
         return True
     order = reverse_cuthill_mckee(sparse.csr_matrix(matrix), symmetric_mode=False)
@@ -271,11 +249,11 @@ def _factors_fit(matrix: sparse.csr_array) -> bool:
 
 
 _SOLVERS: dict[str, Callable[[_System, Vector, Vector, float], Vector]] = {
-    "sweeps": _sweeps,
-    "krylov": _krylov,
+    "sweeps": partial(_sweeps, slowest=_FAST_MIXING),
+    "krylov": partial(_krylov, patience=_KRYLOV_PATIENCE),
     "direct": _direct,
-    "krylov!": _patient_krylov,
-    "sweeps!": _patient_sweeps,
+    "krylov!": partial(_krylov, patience=50 * _KRYLOV_PATIENCE),
+    "sweeps!": partial(_sweeps, slowest=1.0),
 }
 
 
@@ -312,13 +290,11 @@ def occupancy(
     tolerance: float = 1e-11,
     solver: Solver = "auto",
 ) -> Solved:
-    """The discounted occupancy ``d = (1 - discount) rho + discount * P^T d``, a distribution over states.
+    """Solve for the discounted occupancy ``d = (1 - discount) rho + discount * P^T d``, a distribution over states.
 
     ``<d, r> / (1 - discount)`` is the value of every reward at once; it errs by at most
     ``residual * max|r| / (1 - discount)^2``.
     """
     start = initial if guess is None else guess * (initial.sum() / guess.sum())
     right = (1 - discount) * initial
-    return solve_system(
-        chain, discount, right, guess=start, tolerance=tolerance, transposed=True, solver=solver
-    )
+    return solve_system(chain, discount, right, guess=start, tolerance=tolerance, transposed=True, solver=solver)

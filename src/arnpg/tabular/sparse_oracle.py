@@ -18,18 +18,18 @@ from jaxtyping import Float, Int
 
 from arnpg.errors import NumericalError
 from arnpg.tabular.slots import SlotKernel
-from arnpg.tabular.sparse_evaluation import Solver, solve_system
+from arnpg.tabular.sparse_evaluation import Solved, Solver, solve_system
 
 __all__ = ["OracleResult", "best_policy"]
 
-_FORCING, _TIGHTEST = 0.1, 1e-10
+_FINEST, _COARSEST = 0.01, 0.5
 _PATIENCE = 10
 
 
 class OracleResult(NamedTuple):
     """A policy with a bracket: ``upper - width <= V^policy <= V* <= upper`` in every state, rounding included.
 
-    ``rewards_sought``: ``steps`` greedy improvements were made, with ``products`` policy products between them.
+    ``steps`` greedy improvements were made, with ``products`` policy products between them.
     """
 
     policy: Int[np.ndarray, " s"]
@@ -58,7 +58,7 @@ def best_policy(
     """
     values = np.zeros(kernel.n_states) if guess is None else np.array(guess, np.float64)
     scale = 1 / (1 - discount)
-    forcing, best_width, idle, products = _FORCING, np.inf, 0, 0
+    forcing, exactness, best_width, idle, products = _COARSEST, 1.0, np.inf, 0, 0
     for step in range(1, max_steps + 1):
         policy, improved = kernel.improve(reward, values, discount)
         gain = improved - values
@@ -70,10 +70,12 @@ def best_policy(
             return OracleResult(policy, values + (high + slack) * scale, width, step, products, solver)
         idle = 0 if width < best_width else idle + 1
         best_width = min(best_width, width)
-        forcing = max(_TIGHTEST, 0.1 * forcing) if idle > 0 and idle % _PATIENCE == 0 else forcing
+        exactness *= 0.1 if idle > 0 and idle % _PATIENCE == 0 else 1.0
         goal = max(0.5 * forcing * (high - low), 0.2 * tolerance / scale)
-        values, used, solver = _evaluated(kernel, reward, discount, policy, values, gain, goal, solver)
-        products += used
+        solved, solver = _evaluated(kernel, reward, discount, policy, values, gain, goal, solver)
+        values, products = solved.solution, products + solved.products
+        pace = (2 * solved.residual / (high - low)) ** (1 / max(solved.products, 1))
+        forcing = min(exactness * float(np.clip(pace ** (2 * kernel.n_actions), _FINEST, _COARSEST)), _COARSEST)
     raise NumericalError(f"max_steps must be at least 1, got {max_steps}")
 
 
@@ -86,20 +88,25 @@ def _evaluated(
     gain: Float[np.ndarray, " s"],
     goal: float,
     solver: Solver,
-) -> tuple[Float[np.ndarray, " s"], int, Solver]:
-    """The greedy policy's values to a residual of ``goal``, from the middle of the present bracket."""
-    start = values + 0.5 * (gain.min() + gain.max()) / (1 - discount)
-    right = reward[np.arange(len(policy)), policy]
+) -> tuple[Solved, Solver]:
+    """Evaluate the greedy policy to a residual of ``goal``, from the middle of the present bracket."""
+    middle = 0.5 * float(gain.min() + gain.max())
     solved = solve_system(
-        kernel.chain(policy), discount, right, guess=start, tolerance=goal, solver=solver
+        kernel.chain(policy),
+        discount,
+        kernel.choose(reward, policy),
+        guess=values + middle / (1 - discount),
+        residual=gain - middle,
+        tolerance=goal,
+        solver=solver,
     )
     # A solver that had to step in for another one is asked first the next time.
     settled: Solver = "direct" if solved.solver == "direct" else solver
-    return solved.solution, solved.products, settled
+    return solved, settled
 
 
 def _rounding(kernel: SlotKernel, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"]) -> float:
-    """A bound on the rounding of one entry of ``TU - U``."""
+    """Bound the rounding of one entry of ``TU - U``."""
     width = int(np.diff(kernel.matrix.indptr).max(initial=0)) + 4
     size = max(values.max(), -values.min()) * 2 + max(reward.max(), -reward.min())
     return float(np.finfo(float).eps * width * size)

@@ -1,0 +1,127 @@
+"""The command ``arnpg``: one file for each subcommand, imported only when it is called.
+
+A subcommand is a module of this package with ``main(argv) -> int``. It reads its own flags, so that one may use
+``arnpg.cli.parser`` and the next another parser; errors, signals and exit codes are settled here, once:
+
+    0 ok, 2 bad input or configuration, 3 infeasible or not certified, 5 storage, 130 SIGINT, 143 SIGTERM.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from arnpg.cli.parser import UsageError, did_you_mean
+from arnpg.cli.terminal import complain, prepare_streams, write
+
+__all__ = ["BAD_INPUT", "COMMANDS", "NOT_CERTIFIED", "STORAGE", "main"]
+
+BAD_INPUT, NOT_CERTIFIED, STORAGE = 2, 3, 5
+
+COMMANDS = {
+    "solve": "find the best policy of a known model, with a certified gap",
+    "describe": "say what is in a model file or a solution file",
+    "resume": "continue an interrupted run",
+    "demo": "solve two models under three criteria, and draw what is achievable",
+}
+
+HELP = """\
+usage: arnpg COMMAND [options]
+
+One policy for several objectives: under limits, fair, or max-min, with a proof of how good it is.
+
+commands:
+{commands}
+
+examples:
+  arnpg demo
+  arnpg describe model.npz
+  arnpg solve model.npz --maximize throughput --at-least battery=3.0
+
+`arnpg COMMAND --help` explains a command; `arnpg --version` prints the version.
+"""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    prepare_streams()
+    restore = _listen()
+    try:
+        return _guarded(arguments)
+    finally:
+        restore()
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        width = max(map(len, COMMANDS))
+        write(HELP.format(commands="\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())))
+        return 0 if arguments else BAD_INPUT
+    if arguments[0] == "--version":
+        from arnpg import __version__
+
+        write(f"arnpg {__version__}\n")
+        return 0
+    if arguments[0] not in COMMANDS:
+        raise UsageError(f"{arguments[0]!r} is not a command{did_you_mean(arguments[0], COMMANDS)}")
+    return importlib.import_module(f"arnpg.cli.{arguments[0]}").main(arguments[1:])
+
+
+def _guarded(arguments: list[str]) -> int:
+    """Turn every way in which a command can end into a sentence and an exit code."""
+    from arnpg.errors import ArnpgError, StorageError
+
+    try:
+        return _dispatch(arguments)
+    except UsageError as error:
+        command = f"{arguments[0]} " if arguments[0] in COMMANDS else ""
+        complain(f"{error}\nTry `arnpg {command}--help`.")
+        return BAD_INPUT
+    except StorageError as error:
+        complain(str(error))
+        return STORAGE
+    except ArnpgError as error:
+        complain(str(error))
+        return BAD_INPUT
+    except MemoryError as error:
+        complain(f"this machine's memory is too small: {error}")
+        return BAD_INPUT
+    except OSError as error:
+        complain(f"storage: {error}")
+        return STORAGE
+    except KeyboardInterrupt:
+        complain("interrupted; nothing was left half-written")
+        return 128 + signal.SIGINT
+    except Terminated:
+        complain("terminated; nothing was left half-written")
+        return 128 + signal.SIGTERM
+
+
+def _listen() -> Callable[[], None]:
+    """End cleanly on the first SIGINT or SIGTERM, at once on the second; returns how to put the handlers back."""
+
+    def handle(number: int, frame: Any) -> None:
+        del frame
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, handle)
+    except ValueError:  # not in the main thread: the program around us listens
+        before.clear()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore

@@ -1,0 +1,137 @@
+"""``arnpg demo``: two models, three criteria each; a table of certified answers, a picture of what is achievable."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from arnpg.cli import NOT_CERTIFIED
+from arnpg.cli.parser import Parser
+from arnpg.cli.terminal import ProgressLine, Section, show
+
+if TYPE_CHECKING:
+    from arnpg.criteria import AbstractCriterion
+    from arnpg.solution import Solution
+    from arnpg.tabular.mdp import MDP
+
+__all__ = ["main"]
+
+EXAMPLES = """\
+1. The paper's random constrained MDP: 20 states, 10 actions, discount 0.8, the second value at least 3.
+2. Two classes of customers share a server with finite buffers (arnpg.examples.two_class_queue): the throughput of one
+   class under a limit on the other's delay, fair sharing, and the best worst share of what arrives.
+
+It writes region.png and both models, to go on with:
+  arnpg demo
+  arnpg describe demo/two_class_queue.npz
+  arnpg solve demo/two_class_queue.npz --fair "served 1" "served 2" --at-most "waiting 1=2"
+"""
+
+
+class Case(NamedTuple):
+    """A model, what is asked of it, and the two objectives of the picture."""
+
+    title: str
+    file: str
+    mdp: MDP
+    criteria: dict[str, AbstractCriterion]
+    axes: tuple[str, str]
+    limits: tuple[tuple[str, str, float], ...]
+
+
+def main(argv: list[str]) -> int:
+    """Solve, print, draw; 0 where every answer is certified."""
+    parser = Parser(
+        prog="arnpg demo",
+        usage="arnpg demo [--out FOLDER]",
+        description="Solve two models under three criteria, and draw what is achievable.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("--out", metavar="FOLDER", default="demo", help="where files go (default demo)")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    given = parser.read(argv)
+    if given is None:
+        return 0
+    folder = Path(given.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    cases, line = [_paper(), _queue()], ProgressLine(given.quiet)
+    answers = [_solve(case, line) for case in cases]
+    written = [_save_model(case, folder) for case in cases]
+    picture = _draw(cases, answers, folder)
+    line.close()
+    sections = [_table(case, found) for case, found in zip(cases, answers, strict=True)]
+    rows = [("written", path) for path in [*written, *([picture] if picture else [])]]
+    if picture is None:
+        rows.append(("no picture", 'matplotlib is missing; install it with pip install "arnpg[plot]"'))
+    show([*sections, Section("", rows)])
+    return 0 if all(s.certified for found in answers for s in found.values()) else NOT_CERTIFIED
+
+
+def _paper() -> Case:
+    from arnpg.criteria import Constrained, MaxMin, ProportionalFair
+    from arnpg.examples.random_cmdp import LIMIT, random_cmdp
+
+    criteria = {
+        "most r1, r2 >= 3": Constrained(maximize="r1", at_least={"r2": LIMIT}),
+        "proportionally fair": ProportionalFair(),
+        "max-min": MaxMin(),
+    }
+    title = "The paper's random CMDP (20 states, 10 actions)"
+    return Case(title, "random_cmdp.npz", random_cmdp(), criteria, ("r1", "r2"), (("r2", ">=", LIMIT),))
+
+
+def _queue() -> Case:
+    from arnpg.criteria import Constrained, MaxMin, ProportionalFair
+    from arnpg.examples.two_class_queue import two_class_queue
+
+    arrivals = {"served 1": 0.35, "served 2": 0.25}
+    criteria = {
+        "most served 1, waiting 2 <= 1": Constrained(maximize="served 1", at_most={"waiting 2": 1.0}),
+        "proportionally fair": ProportionalFair(dict.fromkeys(arrivals, 1.0)),
+        "max-min share of arrivals": MaxMin(arrivals),
+    }
+    title = "Two classes of customers, one server (81 states, 3 actions)"
+    mdp = two_class_queue(tuple(arrivals.values()))
+    return Case(title, "two_class_queue.npz", mdp, criteria, ("served 1", "served 2"), ())
+
+
+def _solve(case: Case, line: ProgressLine) -> dict[str, Solution]:
+    from arnpg.api import solve
+
+    found = {}
+    for label, criterion in case.criteria.items():
+        line(lambda: f"{case.title}: {label}")  # noqa: B023 (called at once)
+        found[label] = solve(case.mdp, criterion)
+    return found
+
+
+def _save_model(case: Case, folder: Path) -> str:
+    from arnpg.tabular.readers import save_model
+
+    save_model(case.mdp, folder / case.file)
+    return str(folder / case.file)
+
+
+def _draw(cases: list[Case], answers: list[dict[str, Solution]], folder: Path) -> str | None:
+    if importlib.util.find_spec("matplotlib") is None:
+        return None
+    from arnpg.report.plots import Panel, plot_regions
+    from arnpg.tabular.region import achievable_region
+
+    panels = []
+    for case, found in zip(cases, answers, strict=True):
+        values = {label: solution.values for label, solution in found.items()}
+        panels.append(Panel(case.title, achievable_region(case.mdp, case.axes), values, case.limits))
+    plot_regions(panels, folder / "region.png")
+    return str(folder / "region.png")
+
+
+def _table(case: Case, found: dict[str, Solution]) -> Section:
+    header = ("criterion", *case.mdp.names, "objective", "gap", "price")
+    rows = []
+    for label, solution in found.items():
+        values = (f"{value:.4g}" for value in solution.values.values())
+        prices = ", ".join(f"{price:.4g}" for price in solution.multipliers.values())
+        rows.append((label, *values, f"{solution.objective:.6g}", f"{solution.gap:.0e}", prices))
+    return Section(case.title, rows, header)

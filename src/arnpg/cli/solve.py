@@ -1,0 +1,237 @@
+"""``arnpg solve``: the best policy of a known model under a criterion, with a certified gap."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arnpg.cli import NOT_CERTIFIED
+from arnpg.cli.parser import Parser, UsageError, did_you_mean, number, pairs
+from arnpg.cli.terminal import ProgressLine, Section, complain, show, write
+
+if TYPE_CHECKING:
+    from arnpg.api import Progress
+    from arnpg.criteria import AbstractCriterion
+    from arnpg.errors import InfeasibleError
+    from arnpg.tabular.mdp import MDP
+
+__all__ = ["main"]
+
+EXAMPLES = """\
+Say what "best" means with one of --maximize, --fair, --max-min, --linear; add limits to any of them.
+
+examples:
+  the most throughput while the battery's value stays at 3 or more
+    arnpg solve model.npz --maximize throughput --at-least battery=3.0
+  proportional fairness of two users, the second counted twice, under a delay limit
+    arnpg solve model.npz --fair alice bob=2 --at-most delay=4
+  the best worst case of every objective, saved with its policy, with a picture
+    arnpg solve model.npz --max-min --out solution.npz --plot solution.png
+  one of the paper's algorithms, with its settings
+    arnpg solve model.npz --fair --method arnpg-imd --set step_size=4.5 --steps 1000
+  in a script
+    arnpg solve model.npz --fair --json | python -m json.tool
+
+exit codes: 0 certified, 2 bad input, 3 infeasible or not certified, 5 storage, 130/143 interrupted.
+`arnpg describe model.npz` lists the objectives' names and the values each can reach.
+"""
+
+FIGURES = (".png", ".svg", ".pdf")
+METHODS = ("arnpg", "arnpg-imd", "arnpg-epd", "arnpg-omda", "npg-pd", "crpo", "mo-npg")
+
+
+def main(argv: list[str]) -> int:
+    """Solve; 0 where the answer is certified, 3 where it is not or there is none."""
+    given = _parser().read(argv)
+    if given is None:
+        return 0
+    model, words = _criterion_words(given)
+    settings = pairs("--set", given.set)
+    _check_targets(given)
+    from arnpg.errors import InfeasibleError
+    from arnpg.tabular.readers import load_model
+
+    mdp = load_model(model)
+    try:
+        return _solve(given, mdp, _criterion(words), settings)
+    except InfeasibleError as error:
+        _infeasible(mdp, error, given.json)
+        return NOT_CERTIFIED
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="arnpg solve",
+        usage="arnpg solve MODEL.npz (--maximize NAME | --fair | --max-min | --linear NAME=W ...) [limits] [options]",
+        description="Find the best policy of a known model, and prove how far from the optimum it can be.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL.npz", help="a model: arnpg.save_model, or numpy.savez")
+    best = parser.add_argument_group('what "best" means (one of)')
+    best.add_argument("--maximize", metavar="NAME", help="the value of one objective")
+    best.add_argument("--fair", nargs="*", metavar="NAME[=W]", help="sum of W log value; default: all without a limit")
+    best.add_argument("--max-min", nargs="*", metavar="NAME[=C]", help="least value / C; default: all without a limit")
+    best.add_argument("--linear", nargs="+", metavar="NAME=W", help="a weighted sum; weights may be negative")
+    limits = parser.add_argument_group("limits (any number)")
+    limits.add_argument("--at-least", nargs="+", action="append", metavar="NAME=V", help="the value must reach V")
+    limits.add_argument("--at-most", nargs="+", action="append", metavar="NAME=V", help="the value must not pass V")
+    how = parser.add_argument_group("how")
+    how.add_argument("--offset", metavar="D", help="with --fair: W log(D + value); needed where values may be 0")
+    how.add_argument("--gap", metavar="G", help="relative gap to certify (default 1e-6)")
+    how.add_argument("--method", metavar="M", default="arnpg", help=f"{', '.join(METHODS)} (default arnpg)")
+    how.add_argument("--set", nargs="+", action="append", metavar="NAME=V", help="a setting of a plain algorithm")
+    how.add_argument("--steps", metavar="K", help="macro steps at most")
+    how.add_argument("--time-limit", metavar="S", help="seconds at most")
+    out = parser.add_argument_group("output")
+    out.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    out.add_argument("--out", metavar="FILE.npz", help="save the solution: policy, values, trace")
+    out.add_argument("--plot", metavar="FILE.png", help="draw objective, bound and gap (.png, .svg, .pdf)")
+    out.add_argument("--quiet", action="store_true", help="no progress line")
+    return parser
+
+
+def _criterion_words(given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The model's path and the criterion as plain data, complete and without contradictions."""
+    _rescue_model(given)
+    flags = ("maximize", "fair", "max_min", "linear")
+    chosen = [name for name in flags if getattr(given, name) is not None]
+    if given.model is None:
+        raise UsageError("which model? Give the path of a .npz file.")
+    if len(chosen) != 1:
+        said = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none of them"
+        raise UsageError(f"give one of --maximize NAME, --fair, --max-min, --linear NAME=W; got {said}.")
+    if given.offset is not None and chosen != ["fair"]:
+        raise UsageError("--offset goes with --fair only.")
+    kind, entries = chosen[0], getattr(given, chosen[0])
+    flag = "--" + kind.replace("_", "-")
+    if kind != "maximize":
+        entries = pairs(flag, [entries], None if kind == "linear" else 1.0)
+    limits = {name: pairs("--" + name.replace("_", "-"), getattr(given, name)) for name in ("at_least", "at_most")}
+    return given.model, {
+        "kind": kind,
+        "entries": entries,
+        "offset": number("--offset", given.offset) if given.offset is not None else 0.0,
+        **limits,
+    }
+
+
+def _rescue_model(given: argparse.Namespace) -> None:
+    """``--fair model.npz`` gives the flag what was meant as the model; hand it back."""
+    single = [given.fair or [], given.max_min or [], given.linear or []]
+    for group in [*single, *(given.at_least or []), *(given.at_most or [])]:
+        if given.model is None and group and "=" not in group[-1] and group[-1].endswith(".npz"):
+            given.model = group.pop()
+
+
+def _criterion(words: dict[str, Any]) -> AbstractCriterion:
+    from arnpg.criteria import Constrained, Linear, MaxMin, ProportionalFair
+
+    kind, entries = words["kind"], words["entries"]
+    if kind == "maximize":
+        inner: Any = entries
+    elif kind == "fair":
+        inner = ProportionalFair(entries or None, offset=words["offset"])
+    else:
+        inner = MaxMin(entries or None) if kind == "max_min" else Linear(entries)
+    if kind == "maximize" or words["at_least"] or words["at_most"]:
+        return Constrained(maximize=inner, at_least=words["at_least"], at_most=words["at_most"])
+    return inner
+
+
+def _check_targets(given: argparse.Namespace) -> None:
+    """Refuse what could not be written, before the work and not after it."""
+    if given.method not in METHODS:
+        raise UsageError(f"--method {given.method!r} is not known{did_you_mean(given.method, METHODS)}")
+    for flag, target in (("--out", given.out), ("--plot", given.plot)):
+        if target is None:
+            continue
+        folder = Path(target).parent
+        if Path(target).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            why = "it is a folder" if Path(target).is_dir() else "its folder does not exist or cannot be written to"
+            raise OSError(f"{flag} {target} cannot be written: {why}")
+    if given.plot is not None and Path(given.plot).suffix.lower() not in FIGURES:
+        raise UsageError(f"--plot must end with {', '.join(FIGURES)}, got {given.plot!r}.")
+    if given.plot is not None and importlib.util.find_spec("matplotlib") is None:
+        raise UsageError('--plot needs matplotlib; install it with pip install "arnpg[plot]".')
+
+
+def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, settings: dict[str, float]) -> int:
+    from arnpg.api import solve
+    from arnpg.cli.solution_view import as_json, sections
+
+    line = ProgressLine(given.quiet)
+    try:
+        solution = solve(
+            mdp,
+            criterion,
+            method=given.method,
+            gap=number("--gap", given.gap) if given.gap is not None else 1e-6,
+            steps=_whole("--steps", given.steps),
+            time_limit=number("--time-limit", given.time_limit) if given.time_limit is not None else None,
+            progress=lambda seen: line(lambda: _progress_text(mdp, seen)),
+            **{name: _setting(name, value) for name, value in settings.items()},
+        )
+    finally:
+        line.close()
+    if given.out is not None:
+        solution.save(given.out)
+    if given.plot is not None:
+        solution.plot(given.plot)
+    if given.json:
+        write(json.dumps(as_json(solution, given.out), indent=2, allow_nan=False) + "\n")
+    else:
+        show(sections(solution, given.out, given.plot))
+    if not solution.certified:
+        complain(f"not certified: the relative gap is {solution.relative_gap:.1e}, violation {solution.violation:.1e}.")
+    return 0 if solution.certified else NOT_CERTIFIED
+
+
+def _progress_text(mdp: MDP, seen: Progress) -> str:
+    values = "  ".join(f"{name} {value:.6g}" for name, value in zip(mdp.names, seen.values, strict=True))
+    steps = f"{seen.step}/{seen.steps}" if seen.steps else f"{seen.step}"
+    return f"step {steps}  gap {seen.gap:.1e}  {seen.seconds:.1f} s  {values}"
+
+
+def _whole(flag: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.lstrip("+-").isdigit():
+        raise UsageError(f"{flag} must be a whole number, got {text!r}.")
+    return int(text)
+
+
+def _setting(name: str, value: float) -> float | int:
+    """A setting as its algorithm wants it: positive, and whole where it counts."""
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--set {name} must be a finite number > 0, got {value:g}.")
+    if name != "micro_steps":
+        return value
+    if not value.is_integer():
+        raise UsageError(f"--set {name} must be a whole number, got {value:g}.")
+    return int(value)
+
+
+def _infeasible(mdp: MDP, error: InfeasibleError, as_json: bool) -> None:
+    """Say that no policy meets the limits, how near one comes, and at which values."""
+    complain(str(error))
+    proof = error.proof
+    if proof is None:
+        return
+    values = dict(zip(mdp.names, map(float, proof.values), strict=True))
+    if as_json:
+        found = {
+            "status": "infeasible",
+            "message": str(error),
+            "weights": [float(weight) for weight in proof.weights],
+            "shortfall": float(proof.shortfall),
+            "violations": [float(violation) for violation in proof.violations],
+            "closest_values": values,
+        }
+        write(json.dumps(found, indent=2, allow_nan=False) + "\n")
+        return
+    rows = [(name, f"{value:.9g}") for name, value in values.items()]
+    show([Section("The policy that comes closest has these values", rows, ("objective", "value"))])

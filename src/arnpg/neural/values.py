@@ -1,0 +1,67 @@
+"""The value vector of a policy, estimated from its batch, as the criterion means it (Section 5.2).
+
+Gradients are discounted always; a criterion may speak of another notion of value.  Each objective has its own:
+the paper's Acrobot limits are on ``PathTotal``, an episodic score is ``EpisodeTotal``, the theory's is ``Discounted``.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .rollout import Batch
+
+__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal"]
+
+
+class AbstractValue(eqx.Module):
+    """The value of one objective."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
+    ) -> Float[Array, ""]:
+        """``V``, from the objective's rewards and critic values where paths are cut (see ``path_values``)."""
+
+
+class PathTotal(AbstractValue):
+    """Undiscounted total of a whole path, running on through resets: the paper's on Acrobot, of 500 steps."""
+
+    def __call__(
+        self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
+    ) -> Float[Array, ""]:
+        """``mean_b sum_t r_t``."""
+        return rewards.sum(0).mean()
+
+
+class EpisodeTotal(AbstractValue):
+    """Undiscounted total of an episode.
+
+    Each path's first episode is taken, and no other: episodes that happen to end within a path are the short ones.
+    """
+
+    def __call__(
+        self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
+    ) -> Float[Array, ""]:
+        """``mean_b sum_t r_t`` over first episodes."""
+        return (rewards * _first(batch)).sum(0).mean()
+
+
+class Discounted(AbstractValue):
+    """Discounted value from the initial distribution, the critic standing in for what a cut path leaves unseen."""
+
+    def __call__(
+        self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
+    ) -> Float[Array, ""]:
+        """``mean_b sum_t gamma^t (r_t + gamma V(s_{t+1}) [cut])`` over first episodes."""
+        weights = discount ** jnp.arange(rewards.shape[0], dtype=rewards.dtype)[:, None] * _first(batch)
+        return (weights * (rewards + discount * bootstrap)).sum(0).mean()
+
+
+def _first(batch: Batch) -> Float[Array, "t b"]:
+    """1 in the first episode of each path, its last step included."""
+    ended_before = jnp.cumsum(batch.over, axis=0) - batch.over
+    return (ended_before == 0).astype(batch.rewards.dtype)

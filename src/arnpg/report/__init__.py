@@ -1,0 +1,1 @@
+"""Pictures and pages of what was found, drawn from stored data alone."""
