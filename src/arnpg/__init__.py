@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SettingsError,
     )
     from arnpg.files import load
+    from arnpg.objective_check import check_objective
     from arnpg.solution import Solution
     from arnpg.tabular.mdp import MDP
     from arnpg.tabular.policy import TabularPolicy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "check_objective": "objective_check",
     "solve": "api",
     "evaluate": "api",
     "Concave": "criteria",
@@ -71,6 +73,7 @@ __all__ = [
     "Solution",
     "TabularPolicy",
     "achievable_region",
+    "check_objective",
     "evaluate",
     "from_gymnasium",
     "load",

@@ -11,13 +11,14 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from arnpg.errors import ModelError
+from arnpg.errors import ModelError, StorageError
 
 __all__ = ["read_archive", "write_archive"]
 
@@ -71,7 +72,9 @@ def _refused(path: str | os.PathLike, kind: str) -> Iterator[None]:
     except ValueError as error:
         why = "it holds Python objects, which are never loaded" if "allow_pickle" in str(error) else str(error)
         raise ModelError(f"{path} cannot be read as a {kind} file: {why}.") from error
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError) as error:
+    except PermissionError as error:
+        raise StorageError(f"{path} may not be read: {error.strerror}; change its permissions.") from error
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError, AttributeError, NotImplementedError) as error:
         raise ModelError(
             f"{path} is not a {kind} file written by arnpg or numpy.savez, or it is damaged: {error}."
         ) from error

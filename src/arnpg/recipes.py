@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, FixedMicroSteps
+from arnpg.inner_loop import AbstractInnerLoop, AbstractMicroSteps, FixedMicroSteps, require_positive
 from arnpg.method import Algorithm
 from arnpg.methods import CRPO, EPD, IMD, MONPG, NPGPD, OMDA
 from arnpg.objectives import Criterion
@@ -110,6 +110,7 @@ def _rule(micro_steps: MicroSteps) -> AbstractMicroSteps:
 
 
 def _inner(model: Model, step_size: float, regularisation: float | None, trajectories: int) -> AbstractInnerLoop:
+    require_positive("step_size", step_size)
     alpha: Any = (1 - model.discount) / step_size if regularisation is None else regularisation
     if isinstance(model, MDP):
         return ExactInnerLoop(model, step_size=step_size, regularisation=alpha)

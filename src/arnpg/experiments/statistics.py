@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["band", "interval", "paired", "share"]
+__all__ = ["above", "band", "interval", "paired", "share"]
 
 RESAMPLES = 2000
 
@@ -29,6 +29,12 @@ def paired(first: np.ndarray, second: np.ndarray) -> str:
     """``first - second`` over pairs, in words."""
     mean, low, high = interval(np.asarray(first) - np.asarray(second))
     return f"{mean:+.4g} [{low:+.4g}, {high:+.4g}], n = {len(first)}"
+
+
+def above(first: np.ndarray, second: np.ndarray) -> bool | None:
+    """Whether ``first`` is above ``second`` over pairs; none where the interval of the difference holds zero."""
+    _, low, high = interval(np.asarray(first) - np.asarray(second))
+    return True if low > 0 else False if high < 0 else None
 
 
 def share(flags: np.ndarray) -> str:

@@ -45,7 +45,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, or a question of ours: the figure measured, its interval, and whether it holds."""
+    """A claim of the paper: the figure measured with its interval, and whether it holds; none where noise decides."""
 
     text: str
     place: str

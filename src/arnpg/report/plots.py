@@ -1,7 +1,4 @@
-"""Pictures of solutions and of achievable regions; drawn with matplotlib, the extra ``arnpg[plot]``.
-
-Colours are Okabe and Ito's, told apart by colour-blind readers, and no line or mark relies on colour alone.
-"""
+"""Pictures of solutions and of achievable regions; drawn with matplotlib, the extra ``arnpg[plot]``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from arnpg.errors import SettingsError
+from arnpg.report.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, new_figure, save_figure
 
 if TYPE_CHECKING:
     from arnpg.solution import Solution
@@ -19,15 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Panel", "plot_region", "plot_regions", "plot_solution"]
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#6E6E6E",
-)
 MARKS = ((RED, "o"), (BLUE, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
 NOTHING = 1e-16
 
@@ -43,7 +31,7 @@ class Panel(NamedTuple):
 
 def plot_solution(solution: Solution, path: str | os.PathLike | None = None) -> Any:
     """Objective with its certified bound, and the gap, against steps; saved where a path is given."""
-    figure = _figure(9.0, 3.6)
+    figure = new_figure(9.0, 3.6)
     left, right = figure.subplots(1, 2)
     steps = np.arange(1, len(solution.trace) + 1)
     _draw_objective(left, solution, steps)
@@ -53,7 +41,7 @@ def plot_solution(solution: Solution, path: str | os.PathLike | None = None) -> 
         axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
     figure.suptitle(_shortened(f"{solution.method}: {solution.criterion}", 110), fontsize=10)
-    return _saved(figure, path)
+    return save_figure(figure, path)
 
 
 def plot_region(
@@ -70,10 +58,10 @@ def plot_region(
 
 def plot_regions(panels: Sequence[Panel], path: str | os.PathLike | None = None) -> Any:
     """Several achievable regions side by side."""
-    figure = _figure(5.2 * len(panels), 4.6)
+    figure = new_figure(5.2 * len(panels), 4.6)
     for axes, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         _draw_region(axes, panel)
-    return _saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _draw_objective(axes: Any, solution: Solution, steps: np.ndarray) -> None:
@@ -129,24 +117,6 @@ def _draw_region(axes: Any, panel: Panel) -> None:
     axes.grid(alpha=0.3)
     axes.margins(0.08)
     axes.legend(fontsize=8, framealpha=0.9)
-
-
-def _figure(width: float, height: float) -> Any:
-    """A figure of its own, outside pyplot: no window, no global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SettingsError('plots need matplotlib; install it with pip install "arnpg[plot]".') from error
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _saved(figure: Any, path: str | os.PathLike | None) -> Any:
-    if path is not None:
-        try:
-            figure.savefig(path, dpi=150)
-        except ValueError as error:
-            raise SettingsError(f"path {os.fspath(path)!r} cannot be drawn to: {error}") from error
-    return figure
 
 
 def _shortened(text: str, length: int) -> str:

@@ -25,6 +25,15 @@ class EvaluatedPolicy(eqx.Module):
     state_values: Float[AnyArray, "m s"]
 
 
+@jax.custom_batching.sequential_vmap
+def _solve(system: Float[Array, "s s"], right: Array) -> Array:
+    """One LAPACK call for each member of a batch: batched calls in a loop have been seen to hang in XLA's CPU runtime.
+
+    They are no slower so: 1.5 us for 20 states, where elimination in compiled code takes 3.5-6 us.
+    """
+    return jnp.linalg.solve(system, right)
+
+
 def regularised_step(
     log_policy: Float[AnyArray, "s a"],
     log_anchor: Float[AnyArray, "s a"],
@@ -115,11 +124,11 @@ class ExactInnerLoop(AbstractInnerLoop):
         """``(I - gamma P_pi)^{-1} f_pi`` for each table ``f``."""
         policy = jnp.exp(log_policy)
         right = jnp.einsum("sa,ksa->sk", policy, tables)
-        return jnp.linalg.solve(self._system(policy), right).T
+        return _solve(self._system(policy), right).T
 
 
 def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[AnyArray, "s a"]:
     """``d_rho^pi(s, a)``, the state-action visitation of Section 2; its mean over iterates is one policy's."""
     probabilities = jnp.exp(policy.log_policy)
     start = (1 - inner.discount) * jnp.asarray(inner.initial)
-    return jnp.linalg.solve(inner._system(probabilities).T, start)[:, None] * probabilities
+    return _solve(inner._system(probabilities).T, start)[:, None] * probabilities

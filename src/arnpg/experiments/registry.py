@@ -1,0 +1,71 @@
+"""The experiments by name. Nothing here imports JAX until one is loaded, so that a list of them is there at once."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from arnpg.errors import SettingsError
+
+if TYPE_CHECKING:
+    from arnpg.experiments.experiment import AbstractExperiment
+
+__all__ = ["EXPERIMENTS", "Entry", "find", "load"]
+
+
+class Entry(NamedTuple):
+    """Where an experiment is, what it is, and about how many seconds it takes on two cores, compilation included."""
+
+    target: str
+    place: str
+    about: str
+    seconds: float
+    quick_seconds: float
+
+
+EXPERIMENTS = {
+    "tabular-cmdp": Entry(
+        "arnpg.experiments.tabular_cmdp:TabularCMDP",
+        "Section 5.1, Figure 1",
+        "average gap and violation with exact gradients: ARNPG-EPD, NPG-PD, CRPO",
+        15,
+        8,
+    ),
+    "tabular-cmdp-sampled": Entry(
+        "arnpg.experiments.tabular_cmdp_sampled:TabularCMDPSampled",
+        "Section 5.2, Figure 2",
+        "reward and violation from sampled trajectories: ARNPG-EPD, NPG-PD, CRPO",
+        60,
+        10,
+    ),
+    "tabular-sumlog": Entry(
+        "arnpg.experiments.tabular_sumlog:TabularSumLog",
+        "Appendix C.1, Figure 4",
+        "average gap of proportional fairness with exact gradients: ARNPG-IMD, t_k = 1, 2, 5, 10",
+        15,
+        8,
+    ),
+    "tabular-maxmin": Entry(
+        "arnpg.experiments.tabular_maxmin:TabularMaxMin",
+        "Appendix C.1, Figure 5",
+        "max-min with exact gradients: ARNPG-OMDA, t_k = 1, 2, 5, 10, and MO-NPG",
+        15,
+        8,
+    ),
+}
+
+
+def find(name: str) -> Entry:
+    """The entry of this name, or what was perhaps meant."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    near = difflib.get_close_matches(name.replace("_", "-"), EXPERIMENTS, n=2, cutoff=0.5)
+    hint = f"perhaps you meant {' or '.join(near)}?" if near else "`arnpg reproduce --list` names them all."
+    raise SettingsError(f"{name!r} is not an experiment; {hint}")
+
+
+def load(name: str) -> type[AbstractExperiment]:
+    """The class of an experiment, whose instances are its settings."""
+    module, _, attribute = find(name).target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

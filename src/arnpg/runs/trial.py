@@ -1,0 +1,202 @@
+"""A trial: one call of the macro loop that survives whatever ends its process, and is computed once only.
+
+Every so often, between two chunks, the new rows of the trace are appended to ``trace.bin`` and the carry is saved. The
+result is always put together from these two, so that it is the same in every bit whether or not it was interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from arnpg.errors import SettingsError, StorageError
+from arnpg.loop import Carry, Chunk, Run, Watch
+from arnpg.method import Algorithm
+from arnpg.runs.checkpoint import Checkpoints, Loaded
+from arnpg.runs.folder import RunFolder
+from arnpg.runs.job import Job, job
+from arnpg.runs.loggers import JsonlLogger, Logger, Loggers
+from arnpg.runs.progress import Reporter, SilentReporter
+from arnpg.runs.signals import Stop, listening
+from arnpg.runs.trace import TraceFile
+
+__all__ = ["Every", "run_trial"]
+
+
+class Every(NamedTuple):
+    """When a checkpoint is due: after so many seconds or so many steps, whichever is first; at the end of a chunk."""
+
+    seconds: float = 30.0
+    steps: float = float("inf")
+
+
+def run_trial(
+    folder: str | os.PathLike,
+    algorithms: Algorithm | Sequence[Algorithm],
+    steps: int,
+    *,
+    keys: Any = None,
+    watch: Watch = Watch(),  # noqa: B008
+    checkpoint_every: Every = Every(),  # noqa: B008
+    resume: str = "strict",
+    config: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    loggers: Sequence[Logger] = (),
+    progress: Reporter | None = None,
+    parents: bool = False,
+) -> Run:
+    """Run ``steps`` macro steps in a folder: begin, continue from its last checkpoint, or return the result there.
+
+    Args:
+        folder: made if needed; one trial each.
+        algorithms: one, or a sequence that runs as one batch.
+        steps: macro steps ``K``.
+        keys: one key, or one for each algorithm of a batch.
+        watch: what to keep of the iterates.
+        checkpoint_every: when a checkpoint is due.
+        resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
+        config: plain data to record in ``config.json``; the numbers of the algorithms are in its hash anyway.
+        seed: to record.
+        loggers: beside ``metrics.jsonl``.
+        progress: where fraction and warnings go.
+        parents: make missing parents of the folder.
+
+    Returns:
+        The run as ``loop.run`` returns it, over all its steps.
+    """
+    if resume not in ("strict", "auto"):
+        raise SettingsError(f"resume must be 'strict' or 'auto', got {resume!r}.")
+    reporter, todo = progress or SilentReporter(), job(algorithms, steps, keys, watch)
+    words = {**(config or {}), "steps": todo.steps, "batch": len(todo.algorithms), "fingerprint": todo.fingerprint()}
+    with listening() as stop, RunFolder.enter(folder, "trial", words, seed=seed, parents=parents) as opened:
+        trial = _Trial(opened, todo, Loggers(tuple(loggers), reporter.say), reporter, stop, checkpoint_every)
+        result = trial.stored() if opened.finished else trial.work(resume)
+    stop.deliver()
+    if result is None:
+        raise StorageError(f"{folder} stopped before its end.")
+    reporter.update(1.0, "done")
+    return result
+
+
+class _Trial:
+    """What the callback between two chunks needs."""
+
+    def __init__(
+        self, folder: RunFolder, todo: Job, loggers: Loggers, reporter: Reporter, stop: Stop, every: Every
+    ) -> None:
+        self.folder, self.job, self.loggers, self.reporter, self.stop = folder, todo, loggers, reporter, stop
+        self.every = every
+        self.template, row = todo.shapes()
+        self.checkpoints = Checkpoints(folder.checkpoints, folder.config_hash)
+        self.trace = TraceFile(folder.trace, row, axis=1 if todo.batch else 0)
+        self.metrics = JsonlLogger(folder.metrics)
+        self.start, self.done, self.base, self.seconds = 0, 0, 0.0, 0.0
+        self.carry: Carry | None = None
+        self.pending: list[Any] = []
+        self.saved_at, self.saved_step, self.failures = time.monotonic(), 0, 0
+
+    def stored(self) -> Run:
+        """The result of a finished folder."""
+        found = self.checkpoints.latest(self.template)
+        if found is None or found.step != self.job.steps:
+            raise StorageError(f"{self.folder.path} is finished, but its last checkpoint is missing.")
+        return self._result(found)
+
+    def work(self, resume: str) -> Run | None:
+        """Begin or continue; none where a signal stopped it."""
+        self._restore(resume)
+        self._open_logs()
+        try:
+            if self.done < self.job.steps:
+                self.job.run(self.job.steps - self.done, self.carry, self.on_chunk)
+                if self.saved_step < self.done:
+                    self.save()
+        finally:
+            self._close_logs()
+        if self.done < self.job.steps:
+            where = f"{self.folder.path}: stopped at step {self.done} of {self.job.steps}"
+            self.reporter.say(f"{where}, saved; the same command continues it.")
+            return None
+        found = Loaded(self.done, self.carry, {"trace": self.trace.mark(), "seconds": self.seconds})
+        result = self._result(found)
+        self.folder.finish({"status": "finished", "steps": self.done, "seconds": self.seconds, **_last(result)})
+        return result
+
+    def on_chunk(self, chunk: Chunk) -> bool:
+        """Take over a chunk, tell and log it, save if it is time to; true where a signal asks to stop."""
+        before, self.done = self.done, self.start + chunk.done
+        self.carry, self.seconds = chunk.carry, self.base + chunk.seconds
+        self.pending.append((chunk.trace, chunk.rows))
+        self.stop.patient = True
+        for number, row in self.job.rows(chunk, before):
+            self._guarded("metrics", functools.partial(self.metrics.log, number, row))
+            self.loggers.log(number, row)
+        self.reporter.update(self.done / self.job.steps, f"step {self.done} of {self.job.steps}")
+        late = time.monotonic() - self.saved_at >= self.every.seconds
+        if self.done < self.job.steps and (late or self.done - self.saved_step >= self.every.steps):
+            self._guarded("checkpoint", self.save)
+        return self.stop.requested is not None
+
+    def save(self) -> None:
+        """The rows since the last checkpoint, then the carry."""
+        self.saved_at = time.monotonic()
+        self.metrics.flush()
+        if self.pending:
+            axis = 1 if self.job.batch else 0
+            self.trace.append(jax.tree.map(lambda *leaves: np.concatenate(leaves, axis), *self.pending))
+            self.pending.clear()
+        self.checkpoints.save(self.done, self.carry, {"trace": self.trace.mark(), "seconds": self.seconds})
+        self.saved_step, self.failures = self.done, 0
+
+    def _restore(self, resume: str) -> None:
+        """Go back to the last checkpoint and its part of the trace, or to the beginning."""
+        found = self.checkpoints.latest(self.template, resume, lambda found: self.trace.resume(found.extra["trace"]))
+        if found is None:
+            self.trace.begin()
+            return
+        self.carry, self.base = found.tree, found.extra["seconds"]
+        self.start = self.done = self.saved_step = found.step
+        self.seconds = self.base
+        if found.note:
+            self.reporter.say(found.note)
+        if changes := self.folder.changes():
+            self.reporter.say(f"{self.folder.path} began with other versions: {', '.join(changes)}; bits may differ.")
+        self.reporter.update(self.done / self.job.steps, f"continues at step {self.done}")
+
+    def _open_logs(self) -> None:
+        config = {**self.folder.about, "resumed_at": self.start}
+        self.metrics.start(config)
+        self.loggers.start(config)
+
+    def _close_logs(self) -> None:
+        self.loggers.close()
+        try:
+            self.metrics.close()
+        except StorageError as error:
+            self.reporter.say(f"the last metrics are lost: {error}")
+
+    def _guarded(self, what: str, action: Callable[[], Any]) -> None:
+        """The first failure in a row is reported and the run goes on; the second stops it."""
+        try:
+            action()
+        except StorageError as error:
+            self.failures += 1
+            if self.failures > 1:
+                raise
+            self.reporter.say(f"{what} failed, the run goes on: {error}")
+
+    def _result(self, found: Loaded) -> Run:
+        trace, rows = self.trace.read(found.extra["trace"])
+        return self.job.result(found.tree, trace, rows, found.extra["seconds"])
+
+
+def _last(result: Run) -> dict[str, Any]:
+    """What a summary shows: the values of the last step, for each algorithm of a batch."""
+    values = np.asarray(result.trace.values)
+    return {"values": values[..., -1, :].tolist()}
