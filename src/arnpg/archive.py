@@ -33,7 +33,8 @@ def write_archive(
     target = Path(path)
     text = json.dumps({"kind": kind, "version": 1, **header}, allow_nan=True)
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{HEADER: np.frombuffer(text.encode(), np.uint8)}, **arrays)
+    named: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
+    np.savez_compressed(buffer, **named)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

@@ -84,7 +84,7 @@ class ProportionalFair(AbstractCriterion):
     def objective(self, names: Sequence[str], free: Sequence[str]) -> AbstractObjective:
         """``F(v) = sum_i a_i log(delta + v_i)``."""
         chosen = self.weights if self.weights is not None else dict.fromkeys(free, 1.0)
-        return LogSum(_vector("ProportionalFair weights", chosen, names), np.float64(self.offset))
+        return LogSum(_vector("ProportionalFair weights", chosen, names), np.asarray(self.offset, float))
 
     def describe(self, names: Sequence[str]) -> str:
         """``maximise the proportional fairness of a, b``."""

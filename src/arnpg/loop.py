@@ -23,6 +23,7 @@ from arnpg.method import Algorithm, State, StepInfo
 __all__ = ["Carry", "Chunk", "Run", "Tally", "Watch", "begin", "run", "run_batch", "stack"]
 
 CAPACITY = 512
+FIRST_CHUNK = 16
 CHUNK_SECONDS = 0.5
 FEASIBLE = 1e-9
 
@@ -153,7 +154,11 @@ def begin(algorithm: Algorithm, key: PRNGKeyArray, watch: Watch = Watch()) -> Ca
 
 
 def advance(
-    algorithm: Algorithm, carry: Carry, count: int | Int[Array, ""], capacity: int, watch: Watch = Watch()  # noqa: B008
+    algorithm: Algorithm,
+    carry: Carry,
+    count: int | Int[AnyArray, ""],
+    capacity: int,
+    watch: Watch = Watch(),  # noqa: B008
 ) -> tuple[Carry, tuple[StepInfo, Any]]:
     """``count <= capacity`` macro steps; traces have ``capacity`` rows, the first ``count`` of them filled."""
 
@@ -208,16 +213,17 @@ def _run(
     began = time.monotonic()
     with _precision(algorithm):
         carry = _begin(algorithm, axes, key, watch) if carry is None else carry
-        parts, done, pace = [], 0, CAPACITY
+        parts, done, pace = [], 0, FIRST_CHUNK
         while done < steps:
             count = min(pace, CAPACITY, steps - done)
             started = time.monotonic()
-            carry, filled = _advance(algorithm, axes, carry, np.int64(count), min(steps, CAPACITY), watch)
+            carry, filled = _advance(algorithm, axes, carry, np.asarray(count), min(steps, CAPACITY), watch)
             parts.append(_rows(filled, count, axes))
             pace = _pace(count, time.monotonic() - started)
             _check_finite(parts[-1][0], done, axes)
             done += count
-            chunk = Chunk(done, steps, *parts[-1], time.monotonic() - began, carry)
+            trace, rows = parts[-1]
+            chunk = Chunk(done, steps, trace, rows, time.monotonic() - began, carry)
             if (on_chunk is not None and on_chunk(chunk)) or chunk.seconds > time_limit:
                 break
     return _finish(algorithm, axes, parts, carry, time.monotonic() - began)

@@ -110,7 +110,7 @@ class LogSum(AbstractObjective):
 
 
 def _shifted(objective: LogSum, values: Vector) -> Vector:
-    """``delta + v`` where ``a_i > 0``, else one; a function, because looking up a module's method takes longer than it."""
+    """``delta + v`` where ``a_i > 0``, else one; a function, as a lookup on a module takes longer."""
     return _namespace(values).where(objective.weights > 0, objective.offset + values, 1.0)
 
 

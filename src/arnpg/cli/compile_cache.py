@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Iterator
@@ -18,14 +20,23 @@ SMALLEST_SECONDS = 0.2
 
 
 def cache_folder() -> Path:
-    """``arnpg/xla`` in the user's cache folder."""
+    """``arnpg/xla/MACHINE`` in the user's cache folder; home folders are shared by machines that differ."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "arnpg" / "xla"
+    return Path(base) / "arnpg" / "xla" / _machine()
+
+
+def _machine() -> str:
+    """A word for this kind of processor: compiled code may need what another lacks."""
+    words = [platform.system(), platform.machine(), platform.processor()]
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        words += sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))})
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
 
 
 @contextlib.contextmanager

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-__all__ = ["ProgressLine", "Section", "complain", "prepare_streams", "show", "write"]
+__all__ = ["ProgressLine", "Section", "complain", "prepare_streams", "show", "text_width", "write"]
 
 FIRST_AFTER = 0.5  # seconds of silence before a progress line appears on a terminal
 DUMB = ("dumb", "unknown")
 SEPARATOR = 2  # characters between columns
+FIGURES = ("", *"0123456789+-.")  # what a number begins with
 PLAIN_AFTER, PLAIN_EVERY = 2.0, 5.0  # the same, and the interval, for plain lines
 
 
@@ -106,7 +107,8 @@ def _table(section: Section, terminal: bool) -> Any:
     for index, label in enumerate(section.header or section.rows[0]):
         number = bool(section.header) and index > 0
         broken = "\n".join(label.split()) if number and terminal else label
-        table.add_column(Text(broken), overflow="fold", justify="right" if number else "left", no_wrap=number)
+        right = number and all(row[index].strip()[:1] in FIGURES for row in section.rows)
+        table.add_column(Text(broken), overflow="fold", justify="right" if right else "left", no_wrap=number)
     for row in section.rows:
         table.add_row(*(Text(str(cell), overflow="fold") for cell in row))
     return table
@@ -153,6 +155,11 @@ def _write(stream: TextIO | None, text: str) -> None:
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, stream.fileno())
         os.close(sink)
+
+
+def text_width() -> int:
+    """Columns for running text: the terminal's, at most 100."""
+    return min(_columns(sys.stdout is not None and sys.stdout.isatty()), 100)
 
 
 def _columns(terminal: bool) -> int:

@@ -29,7 +29,7 @@ EXPERIMENTS = {
         "arnpg.experiments.tabular_cmdp:TabularCMDP",
         "Section 5.1, Figure 1",
         "average gap and violation with exact gradients: ARNPG-EPD, NPG-PD, CRPO",
-        15,
+        20,
         8,
     ),
     "tabular-cmdp-sampled": Entry(
@@ -37,21 +37,35 @@ EXPERIMENTS = {
         "Section 5.2, Figure 2",
         "reward and violation from sampled trajectories: ARNPG-EPD, NPG-PD, CRPO",
         60,
-        10,
+        12,
     ),
     "tabular-sumlog": Entry(
         "arnpg.experiments.tabular_sumlog:TabularSumLog",
         "Appendix C.1, Figure 4",
         "average gap of proportional fairness with exact gradients: ARNPG-IMD, t_k = 1, 2, 5, 10",
         15,
+        6,
+    ),
+    "tabular-sumlog-sampled": Entry(
+        "arnpg.experiments.tabular_sumlog_sampled:TabularSumLogSampled",
+        "Appendix C.2, Figure 6(a)",
+        "proportional fairness from sampled trajectories: ARNPG-IMD, t_k = 1, 2, 5, 10",
+        50,
         8,
     ),
     "tabular-maxmin": Entry(
         "arnpg.experiments.tabular_maxmin:TabularMaxMin",
         "Appendix C.1, Figure 5",
         "max-min with exact gradients: ARNPG-OMDA, t_k = 1, 2, 5, 10, and MO-NPG",
-        15,
+        30,
         8,
+    ),
+    "tabular-maxmin-sampled": Entry(
+        "arnpg.experiments.tabular_maxmin_sampled:TabularMaxMinSampled",
+        "Appendix C.2, Figure 6(b)",
+        "max-min from sampled trajectories: ARNPG-OMDA, t_k = 1, 2, 5, 10, and MO-NPG",
+        75,
+        12,
     ),
 }
 

@@ -16,7 +16,8 @@ def interval(samples: np.ndarray) -> tuple[float, float, float]:
         return float("nan"), float("nan"), float("nan")
     draws = np.random.default_rng(0).integers(len(samples), size=(RESAMPLES, len(samples)))
     means = samples[draws].mean(axis=1)
-    return float(samples.mean()), *map(float, np.quantile(means, [0.025, 0.975]))
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(samples.mean()), float(low), float(high)
 
 
 def band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

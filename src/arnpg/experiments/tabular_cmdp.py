@@ -44,9 +44,7 @@ class TabularCMDP(AbstractExperiment):
 
     def quick(self) -> TabularCMDP:
         """Three models and three settings a method."""
-        return dataclasses.replace(
-            self, models=3, step_sizes=(1.0, 5.0), dual_steps=(1.0,), crpo_step_sizes=(0.4, 1.0)
-        )
+        return dataclasses.replace(self, models=3, step_sizes=(1.0, 5.0), dual_steps=(1.0,), crpo_step_sizes=(0.4, 1.0))
 
     def grids(self) -> dict[str, list[dict[str, float]]]:
         """Every method's settings; the paper's come first."""
@@ -79,9 +77,7 @@ class TabularCMDP(AbstractExperiment):
 
     def _report(self, gaps: dict[str, np.ndarray], broken: dict[str, np.ndarray]) -> Report:
         """``gaps[method]`` and ``broken[method]`` are ``(settings, models, steps)``."""
-        tuned = {
-            method: int(np.maximum(np.abs(gaps[method]), broken[method])[:, 0, -1].argmin()) for method in gaps
-        }
+        tuned = {method: int(np.maximum(np.abs(gaps[method]), broken[method])[:, 0, -1].argmin()) for method in gaps}
         first = dict.fromkeys(gaps, 0)
         figures = (
             self._figure("paper", "the paper's step sizes", gaps, broken, first),
@@ -113,9 +109,7 @@ class TabularCMDP(AbstractExperiment):
             panels.append(panel(f"|{label}|, log-log", "micro steps", f"|{label}|", series, scale="log"))
         return Figure(f"{self.name}-{name}", f"Random CMDP, {title}", self.place, tuple(panels))
 
-    def _claims(
-        self, what: str, gaps: dict[str, Any], broken: dict[str, Any], chosen: dict[str, int]
-    ) -> list[Claim]:
+    def _claims(self, what: str, gaps: dict[str, Any], broken: dict[str, Any], chosen: dict[str, int]) -> list[Claim]:
         gap = {m: gaps[m][at, :, -1] for m, at in chosen.items()}
         violation = {m: np.abs(broken[m][at, :, -1]) for m, at in chosen.items()}
         at = chosen["arnpg-epd"]
@@ -141,4 +135,6 @@ class TabularCMDP(AbstractExperiment):
                 settings = ", ".join(f"{name} {value:g}" for name, value in grid[at].items())
                 gap, violation = gaps[method][at, 0, -1], broken[method][at, 0, -1]
                 rows.append((LABELS[method], label, settings, f"{gap:.5f}", f"{violation:+.5f}"))
-        return Table("Published instance", ("method", "settings", "values", "average gap", "average violation"), tuple(rows))
+        return Table(
+            "Published instance", ("method", "settings", "values", "average gap", "average violation"), tuple(rows)
+        )

@@ -110,12 +110,14 @@ class TabularCMDPSampled(AbstractExperiment):
                 rows += self._rows(title, lines, chosen if index else dict.fromkeys(chosen, 0))
         summary = (
             f"{self.seeds} seeds a method; curves are the true values of the sampled iterates, with one standard "
-            f"deviation. 'Best of the grid' is chosen on {self.tuning_seeds} other seeds by the mean of the last {TAIL} "
+            f"deviation. 'Best of the grid' chosen on {self.tuning_seeds} other seeds by the mean of the last {TAIL} "
             "iterates, a violation counting tenfold. Final figures are means of the last "
             f"{TAIL} iterates with bootstrap 95 % intervals over seeds."
         )
         columns = ("instance and settings", "method", "values", "reward", "violation")
-        return Report(self.name, summary, tuple(figures), tuple(claims), (Table("Final iterates", columns, tuple(rows)),))
+        return Report(
+            self.name, summary, tuple(figures), tuple(claims), (Table("Final iterates", columns, tuple(rows)),)
+        )
 
     def _figure(self, name: str, title: str, lines: dict[str, np.ndarray], best: float) -> Figure:
         steps = np.arange(1, self.steps + 1)

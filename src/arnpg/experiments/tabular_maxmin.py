@@ -105,7 +105,7 @@ class TabularMaxMin(AbstractExperiment):
             *self._claims("best of the grid", gaps, tuned),
         )
         summary = (
-            "The gap of the average value vector, F* - F(mean V), against macro steps; OMDA runs two inner loops a step. "
+            "The gap of the average value vector, F* - F(mean V), against macro steps; OMDA runs two inner loops each. "
             "The wider grid reaches step sizes fifty times the paper's, which was tuned for other formulas."
         )
         return Report(self.name, summary, figures, claims, (self._table(gaps, tuned),))
@@ -125,7 +125,7 @@ class TabularMaxMin(AbstractExperiment):
     def _claims(self, what: str, gaps: dict[str, np.ndarray], chosen: dict[str, int]) -> tuple[Claim, ...]:
         final = {stage: gaps[stage][at, :, -1] for stage, at in chosen.items()}
         ours = [f"t={count}" for count in self.micro_steps]
-        falls = (np.diff(np.stack([final[stage] for stage in ours]), axis=0) < 0).all(axis=0)
+        falls = np.all(np.diff(np.stack([final[stage] for stage in ours]), axis=0) < 0, axis=0)
         slopes = [slope(gaps[stage][chosen[stage], 0]) for stage in ours]
         best, base = final[ours[0]], final["mo-npg"]
         measured = ", ".join(f"{stage}: {final[stage][0]:.3g}" for stage in ours)
@@ -137,7 +137,9 @@ class TabularMaxMin(AbstractExperiment):
                 lead + paired(best[1:], base[1:]),
                 bool(best[0] < base[0]),
             ),
-            Claim(f"a larger t_k is lower ({what})", self.place, f"{measured}; others: {share(falls[1:])}", bool(falls[0])),
+            Claim(
+                f"a larger t_k is lower ({what})", self.place, f"{measured}; others: {share(falls[1:])}", bool(falls[0])
+            ),
             Claim(
                 f"OMDA's log-log slopes are about -1 ({what})",
                 self.place,

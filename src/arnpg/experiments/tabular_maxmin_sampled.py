@@ -70,7 +70,11 @@ class TabularMaxMinSampled(AbstractExperiment):
     def stages(self) -> tuple[str, ...]:
         """Tuning of OMDA at ``t_k = 1`` and of MO-NPG, then one batch for each instance and variant."""
         labels = list(self.variants())
-        return (f"{labels[0]} tuning", f"{BASELINE} tuning", *(f"{v} model {s}" for s in self.model_seeds for v in labels))
+        return (
+            f"{labels[0]} tuning",
+            f"{BASELINE} tuning",
+            *(f"{v} model {s}" for s in self.model_seeds for v in labels),
+        )
 
     def run(self, stages: Stages) -> Report:
         """Compute and report; ``found[seed][label]`` is ``min_i V_i`` of ``(2, seeds, steps)``."""
@@ -115,12 +119,15 @@ class TabularMaxMinSampled(AbstractExperiment):
             "(OMDA's two inner loops both count), with one standard deviation. Final figures average the last tenth."
         )
         columns = ("settings", "method", "least value at the end", "below the optimum")
-        return Report(self.name, summary, tuple(figures), tuple(claims), (Table("Last iterates", columns, tuple(rows)),))
+        return Report(
+            self.name, summary, tuple(figures), tuple(claims), (Table("Last iterates", columns, tuple(rows)),)
+        )
 
     def _panel(self, lines: dict[str, np.ndarray], optimal: float) -> Panel:
         variants = self.variants()
         series = [
-            curve(label, variants[label][1] * np.arange(1, line.shape[1] + 1), *band(line)) for label, line in lines.items()
+            curve(label, variants[label][1] * np.arange(1, line.shape[1] + 1), *band(line))
+            for label, line in lines.items()
         ]
         return panel(
             "least value of the last iterate", "micro steps in all", "min V_i (discounted)", series,

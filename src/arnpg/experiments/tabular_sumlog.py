@@ -82,7 +82,7 @@ class TabularSumLog(AbstractExperiment):
         )
         claims = (*self._claims("eta = 4.5", gaps, first), *self._claims("best eta", gaps, tuned))
         summary = (
-            "ARNPG-IMD on the sum of logarithms, against macro steps. With t_k = 1 alpha plays no part. The grid of eta "
+            "ARNPG-IMD on the sum of logarithms, against macro steps. At t_k = 1 alpha plays no part. Its grid of eta "
             f"at t_k = 1 is the paper's; {self.models - 1} more instances show how far a claim carries."
         )
         return Report(self.name, summary, figures, claims, (self._table(gaps, tuned),))
@@ -102,7 +102,7 @@ class TabularSumLog(AbstractExperiment):
     def _claims(self, what: str, gaps: dict[int, np.ndarray], chosen: dict[int, int]) -> tuple[Claim, ...]:
         final = {count: gaps[count][at, :, -1] for count, at in chosen.items()}
         order = np.stack([final[count] for count in self.micro_steps])
-        falls = (np.diff(order, axis=0) < 0).all(axis=0)
+        falls = np.all(np.diff(order, axis=0) < 0, axis=0)
         slopes = [slope(gaps[count][at, 0]) for count, at in chosen.items()]
         measured = ", ".join(f"{count}: {final[count][0]:.3g}" for count in self.micro_steps)
         return (

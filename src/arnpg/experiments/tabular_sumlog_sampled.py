@@ -52,7 +52,14 @@ class TabularSumLogSampled(AbstractExperiment):
     def quick(self) -> TabularSumLogSampled:
         """Forty micro steps, three seeds."""
         return dataclasses.replace(
-            self, total=40, early=10, seeds=3, tuning_seeds=2, model_seeds=(10,), micro_steps=(1, 5), step_sizes=(0.5, 1.5)
+            self,
+            total=40,
+            early=10,
+            seeds=3,
+            tuning_seeds=2,
+            model_seeds=(10,),
+            micro_steps=(1, 5),
+            step_sizes=(0.5, 1.5),
         )
 
     @property
@@ -107,14 +114,17 @@ class TabularSumLogSampled(AbstractExperiment):
         claims.append(self._same_end(found[self.model_seeds[0]]))
         summary = (
             f"{self.seeds} seeds; true objective of the sampled iterates against micro steps in all, with one standard "
-            "deviation. The early claim compares the largest t_k with t_k = 1 over the first micro steps, paired by seed."
+            "deviation. The first claim compares the largest t_k with t_k = 1 over the first micro steps, paired by seed."
         )
         columns = ("settings", "t_k", "objective at the end", "below the optimum")
-        return Report(self.name, summary, tuple(figures), tuple(claims), (Table("Last iterates", columns, tuple(rows)),))
+        return Report(
+            self.name, summary, tuple(figures), tuple(claims), (Table("Last iterates", columns, tuple(rows)),)
+        )
 
     def _panel(self, lines: dict[int, np.ndarray], optimal: float) -> Any:
         series = [
-            curve(f"t_k = {count}", count * np.arange(1, line.shape[1] + 1), *band(line)) for count, line in lines.items()
+            curve(f"t_k = {count}", count * np.arange(1, line.shape[1] + 1), *band(line))
+            for count, line in lines.items()
         ]
         return panel(
             "objective of the last iterate", "micro steps in all", "sum of log(0.001 + V_i)", series,

@@ -1,4 +1,4 @@
-"""CRPO (Xu et al. 2021): ascend the objective while the constraints hold within a tolerance, else the most broken one."""
+"""CRPO (Xu et al. 2021): ascend the objective while all constraints hold within a tolerance, else the worst one."""
 
 import jax.numpy as jnp
 from jaxtyping import Float

@@ -60,12 +60,18 @@ class OMDA(AbstractMethod):
         """``pi~_k``."""
         return state.policy
 
+    @property
+    def _minimum(self) -> Minimum:
+        objective = self.criterion.objective
+        assert isinstance(objective, Minimum)  # __check_init__ saw to it
+        return objective
+
     def _parts(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " p"]:
-        return self.criterion.objective.parts(values)
+        return self._minimum.parts(values)
 
     def _weights(self, dual: Float[AnyArray, " p"]) -> Float[AnyArray, " m"]:
         """``G^v = grad_v Phi(v, lambda)``."""
-        return dual @ self.criterion.objective.rows
+        return dual @ self._minimum.rows
 
     def _mirror(self, anchor: Float[AnyArray, " p"], values: Float[AnyArray, " m"]) -> Float[AnyArray, " p"]:
         """``argmin <G^lambda, l> + D(l || anchor) / eta'`` with ``G^lambda = grad_lambda Phi(v, .)``."""

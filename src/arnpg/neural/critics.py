@@ -46,7 +46,7 @@ class AdamFit(eqx.Module):
 
     def start(self, critics: Critics) -> CriticState:
         """The optimiser before any fit."""
-        return CriticState(optax.scale_by_adam().init(critics.networks), jnp.zeros((), bool))
+        return CriticState(optax.scale_by_adam().init(critics.networks)  # type: ignore[arg-type], jnp.zeros((), bool))
 
     def __call__(
         self,

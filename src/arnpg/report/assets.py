@@ -26,6 +26,7 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; 
 th { color: #444; font-weight: 600; border-bottom: 2px solid #ccc; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 td:first-child, .verdict { overflow-wrap: normal; }
+.settings td:nth-child(2) { width: 55%; } .settings td:first-child { white-space: nowrap; }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: #00674a; } .fails { color: #a33c00; } .open { color: #555; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(460px, 100%), 1fr)); gap: .5rem; }
@@ -38,7 +39,11 @@ figure { margin: 0 0 1rem; } figcaption { color: #444; margin: .2rem 0; }
 SCRIPT = """\
 (() => {
   const stored = JSON.parse(document.getElementById("plots").textContent);
-  const options = { responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg" } };
+  const options = {
+    responsive: true, displaylogo: false, displayModeBar: "hover", showSendToCloud: false,
+    toImageButtonOptions: { format: "svg" },
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+  };
   for (const [id, plot] of Object.entries(stored)) Plotly.newPlot(id, plot.data, plot.layout, options);
 })();
 """

@@ -53,6 +53,9 @@ def verdict(holds: bool | None) -> str:
 def count_claims(claims: tuple[Claim, ...]) -> str:
     """``5 of 8 claims hold, 3 do not``."""
     held, failed = (sum(claim.holds is wanted for claim in claims) for wanted in (True, False))
-    words = [f"{held} of {len(claims)} claims hold", *([f"{failed} {'does' if failed == 1 else 'do'} not"] if failed else [])]
+    words = [
+        f"{held} of {len(claims)} claims hold",
+        *([f"{failed} {'does' if failed == 1 else 'do'} not"] if failed else []),
+    ]
     undecided = len(claims) - held - failed
     return ", ".join([*words, *([f"{undecided} undecided"] if undecided else [])])

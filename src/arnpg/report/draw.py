@@ -26,7 +26,10 @@ def draw(figure: Figure, path: str | os.PathLike | None = None, *, dpi: int = 15
     chosen = styles(series.name for panel in figure.panels for series in panel.series)
     for axes, panel in zip(canvas.subplots(down, across, squeeze=False).flat, figure.panels, strict=True):
         _draw_panel(axes, panel, chosen)
-    canvas.suptitle(_plain(f"{figure.title} ({figure.place})"), fontsize=11)
+    place = f" ({figure.place})" if figure.place else ""
+    canvas.suptitle(_plain(figure.title + place), fontsize=11)
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")  # laid out once, however often it is saved
     return save_figure(canvas, path, dpi)
 
 
@@ -40,12 +43,13 @@ def _draw_panel(axes: Any, panel: Panel, chosen: dict[str, Style]) -> None:
         axes.set_xscale("log")
     if panel.scale != "linear":
         axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter("")
     _zoom(axes, panel)
     axes.set_xlabel(_plain(panel.x_label), fontsize=9)
     axes.set_ylabel(_plain(panel.y_label), fontsize=9)
     axes.set_title(_plain(panel.title), fontsize=10)
     axes.grid(alpha=0.3, linewidth=0.6)
-    axes.grid(which="minor", alpha=0.12, linewidth=0.4)
     if panel.series or panel.level_label:
         axes.legend(fontsize=8, framealpha=0.85, edgecolor="none", handlelength=3.2)
 

@@ -22,7 +22,7 @@ class Series:
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One pair of axes; ``scale`` is ``linear``, ``log`` (both axes) or ``log-y``; ``level`` is a line to compare with."""
+    """One pair of axes; ``scale`` is ``linear``, ``log`` (both) or ``log-y``; ``level`` is a line to compare with."""
 
     title: str
     x_label: str
@@ -91,5 +91,11 @@ class Report:
 
 
 def _panel(data: dict[str, Any]) -> Panel:
-    series = tuple(Series(**{k: tuple(v) if isinstance(v, list) else v for k, v in s.items()}) for s in data["series"])
-    return Panel(**(data | {"series": series}))
+    series = tuple(_series(line) for line in data["series"])
+    plain: dict[str, Any] = {**data, "series": series}
+    return Panel(**plain)
+
+
+def _series(data: dict[str, Any]) -> Series:
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return Series(**plain)

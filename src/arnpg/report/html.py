@@ -37,8 +37,12 @@ def write_page(chapters: Sequence[Chapter], path: str | os.PathLike) -> None:
 def page(chapters: Sequence[Chapter]) -> str:
     """The whole page, with a table of contents where there is more than one chapter."""
     stored: Plots = {}
-    body = "\n".join(_chapter(chapter, f"run-{number}", stored) for number, chapter in enumerate(chapters, 1))
-    title = chapters[0].title if len(chapters) == 1 else f"{len(chapters)} runs"
+    alone = len(chapters) == 1
+    body = ""
+    for number, chapter in enumerate(chapters, 1):
+        head = "" if alone else f"<h2>{_text(chapter.title)}</h2>"
+        body += f'<section id="run-{number}">{head}{_chapter(chapter, f"run-{number}", stored)}</section>\n'
+    title = chapters[0].title if alone else f"{len(chapters)} runs"
     data = json.dumps(stored, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     scripts = f"<script>{plotly_source()}</script>\n<script>{SCRIPT}</script>" if stored else ""
     return (
@@ -63,29 +67,29 @@ def _opening(chapters: Sequence[Chapter]) -> str:
         lines = []
         for number, chapter in enumerate(chapters, 1):
             count = count_claims(chapter.claims) if chapter.claims else chapter.state
-            lines.append(f'<li><a href="#run-{number}">{_text(chapter.title)}</a>: {_text(chapter.about)} ({_text(count)})</li>')
+            link = f'<a href="#run-{number}">{_text(chapter.title)}</a>'
+            lines.append(f"<li>{link}: {_text(chapter.about)} ({_ticks(count)})</li>")
         parts.append(f"<nav><h3>Contents</h3><ul>{''.join(lines)}</ul></nav>")
     return "\n".join(parts)
 
 
 def _chapter(chapter: Chapter, anchor: str, stored: Plots) -> str:
-    parts = [f'<section id="{anchor}">', f"<h2>{_text(chapter.title)}</h2>"]
-    parts.append(f"<p><strong>{_text(_sentence(chapter.about))}</strong> {_ticks(_sentence(chapter.state))}</p>")
+    parts = [f"<p><strong>{_text(_sentence(chapter.about))}</strong> {_ticks(_sentence(chapter.state))}</p>"]
     if chapter.summary:
         parts.append(f"<p>{_text(chapter.summary)}</p>")
     if chapter.claims:
-        parts += [f"<h3>Claims: {_text(count_claims(chapter.claims))}</h3>", _claims(chapter.claims)]
+        parts += [f"<h3>{_text(count_claims(chapter.claims))}</h3>", _claims(chapter.claims)]
     if chapter.figures:
         parts.append("<h3>Figures</h3>")
         parts += [_figure(figure, f"{anchor}-figure-{at}", stored) for at, figure in enumerate(chapter.figures, 1)]
     for table in chapter.tables:
         parts += [f"<h3>{_text(table.title)}</h3>", _table(table)]
     if chapter.settings:
-        rows = tuple((setting.name, setting.value, setting.meaning) for setting in chapter.settings)
-        parts += ["<h3>Settings</h3>", _table(Table("", ("setting", "value", "meaning"), rows))]
+        rows = [f"<tr>{_cells((setting.name, setting.value, setting.meaning))}</tr>" for setting in chapter.settings]
+        parts += ["<h3>Settings</h3>", _grid(("setting", "value", "meaning"), rows, "settings")]
     if chapter.facts:
         parts += ["<h3>How it was run</h3>", _facts(chapter.facts)]
-    return "\n".join([*parts, "</section>"])
+    return "\n".join(parts)
 
 
 def _claims(claims: Iterable[Claim]) -> str:

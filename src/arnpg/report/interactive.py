@@ -13,6 +13,7 @@ from arnpg.report.ranges import focus, legend, positive, reaches
 __all__ = ["plots"]
 
 GRID = "#e4e4e4"
+LONG = 40  # characters of a label
 
 
 def plots(figure: Figure) -> list[dict[str, Any]]:
@@ -38,7 +39,7 @@ def _line(series: Series, style: Style, scale: str) -> dict[str, Any]:
         "y": _numbers(positive(series.y, scale)),
         "line": {"color": style.colour, "dash": style.web_dashes, "width": 2},
         "marker": {"symbol": style.web_mark, "size": 7, "maxdisplayed": 7, "line": {"color": "#ffffff", "width": 1}},
-        "hovertemplate": "%{y:.5g}",
+        "hovertemplate": "%{y:.5~g}",
     }
 
 
@@ -46,7 +47,8 @@ def _band(series: Series, style: Style, scale: str) -> list[dict[str, Any]]:
     """One closed outline; where a logarithmic axis ends, the band ends at its lowest mean."""
     if not (series.low and series.high):
         return []
-    triples = list(zip(series.x, positive(series.low, scale).tolist(), positive(series.high, scale).tolist(), strict=True))
+    edges = (positive(edge, scale).tolist() for edge in (series.low, series.high))
+    triples = list(zip(series.x, *edges, strict=True))
     floor = min((value for value in positive(series.y, scale).tolist() if math.isfinite(value)), default=1.0)
     shown = [(x, low if math.isfinite(low) else floor, high) for x, low, high in triples if math.isfinite(high)]
     return [
@@ -88,7 +90,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
     vertical = _axis(panel.y_label, up)
     limits = focus(panel)
     return {
-        "title": {"text": _text(panel.title), "font": {"size": 15}, "x": 0.5},
+        "title": {"text": _text(panel.title), "font": {"size": 15}, "x": 0, "xref": "paper"},
         "xaxis": _axis(panel.x_label, across),
         "yaxis": vertical if limits is None else vertical | {"range": list(limits)},
         "hovermode": "x unified",
@@ -102,10 +104,18 @@ def _layout(panel: Panel) -> dict[str, Any]:
 
 
 def _axis(label: str, logarithmic: bool) -> dict[str, Any]:
-    shared = {"title": {"text": _text(label), "standoff": 8}, "gridcolor": GRID, "zerolinecolor": GRID, "linecolor": "#888888"}
-    shared |= {"automargin": True, "ticks": "outside", "hoverformat": ".6g"}
+    shared = {
+        "title": {"text": _in_two_lines(label), "standoff": 8},
+        "gridcolor": GRID,
+        "zerolinecolor": GRID,
+        "linecolor": "#888888",
+        "automargin": True,
+        "ticks": "outside",
+        "hoverformat": ".6~g",
+    }
     if logarithmic:
-        shared |= {"type": "log", "dtick": 1, "exponentformat": "power", "minor": {"showgrid": True, "gridcolor": "#f3f3f3"}}
+        minor = {"showgrid": True, "gridcolor": "#f3f3f3"}
+        shared |= {"type": "log", "dtick": 1, "exponentformat": "power", "minor": minor}
     return shared
 
 
@@ -116,6 +126,12 @@ def _numbers(values: Any) -> list[float | None]:
 def _faint(colour: str) -> str:
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.16)"
+
+
+def _in_two_lines(label: str) -> str:
+    """The unit under a long label."""
+    name, bracket, unit = label.partition(" (")
+    return f"{_text(name)}<br>({_text(unit)}" if bracket and len(label) > LONG else _text(label)
 
 
 def _text(text: str) -> str:

@@ -43,27 +43,15 @@ def _figures(solution: Solution) -> tuple[Figure, ...]:
     bound = trace.bound if len(trace.bound) else np.full(len(trace), solution.bound)
     line = lambda name, y: Series(name, _numbers(steps + 1), _numbers(np.asarray(y, float)[steps]))  # noqa: E731
     values = tuple(line(name, trace.values[:, index]) for index, name in enumerate(solution.values))
+    objective = (line("objective of the step", trace.objective), line("certified bound", bound))
     distances = [line("|bound - objective|", np.abs(bound - trace.objective))]
     if trace.violation.max(initial=0.0) > 0:
         distances.append(line("violation", trace.violation))
+    best = {"level": solution.bound, "level_label": "optimum at most"}
+    gap = {"scale": "log-y", "level": solution.gap, "level_label": "gap of the answer"}
     panels = (
-        Panel(
-            "objective",
-            "macro steps",
-            "objective",
-            (line("objective of the step", trace.objective), line("certified bound", bound)),
-            level=solution.bound,
-            level_label="optimum at most",
-        ),
-        Panel(
-            "gap",
-            "macro steps",
-            "gap (log scale)",
-            tuple(distances),
-            scale="log-y",
-            level=solution.gap,
-            level_label="gap of the answer",
-        ),
+        Panel("objective", "macro steps", "objective", objective, **best),
+        Panel("gap", "macro steps", "gap (log scale)", tuple(distances), **gap),
         Panel("values", "macro steps", "value (discounted reward)", values),
     )
     return (Figure("trace", f"How {solution.method} came to it", "", panels),)

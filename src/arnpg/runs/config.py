@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, Union
 
 from arnpg.errors import SettingsError
 
-__all__ = ["from_json", "load_config", "parse_overrides", "read_toml", "setting", "to_json"]
+__all__ = ["build", "from_json", "load_config", "parse_overrides", "read_toml", "setting", "to_json"]
 
 SCHEMA = 1
 MAX_BYTES = 2**20

@@ -106,7 +106,7 @@ class ExactInnerLoop(AbstractInnerLoop):
         return policy.state_values @ self.initial, work
 
     def _micro_step(
-        self, log_anchor: Array, weights: Array, policy: EvaluatedPolicy, divergence: Array
+        self, log_anchor: AnyArray, weights: AnyArray, policy: EvaluatedPolicy, divergence: Array
     ) -> tuple[EvaluatedPolicy, Array]:
         """``divergence`` is ``E[sum_t gamma^t log(pi / pi_k)]``, so that ``V~ = <G, V> - alpha * divergence``."""
         values = weights @ policy.state_values - self.regularisation * divergence

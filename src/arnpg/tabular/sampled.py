@@ -27,8 +27,8 @@ BLOCKS = 8
 class SampledPolicy(eqx.Module):
     """``log pi(a | s)`` and estimates of ``Q_i^pi(s, a)``."""
 
-    log_policy: Float[Array, "s a"]
-    action_values: Float[Array, "m s a"]
+    log_policy: Float[AnyArray, "s a"]
+    action_values: Float[AnyArray, "m s a"]
 
 
 class _Lanes(eqx.Module):
@@ -102,14 +102,14 @@ class SampledInnerLoop(AbstractInnerLoop):
         kl = (1 - self.simulator.discount) * jnp.sum(self.simulator.initial[:, None] * probabilities * here)
         return InnerInfo(kl, -jnp.mean(jnp.sum(probabilities * policy.log_policy, axis=1)), taken)
 
-    def _estimate(self, log_policy: Array, log_anchor: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
+    def _estimate(self, log_policy: AnyArray, log_anchor: AnyArray, key: PRNGKeyArray) -> tuple[Array, Array]:
         return estimate(self.simulator, log_policy, log_anchor, self.trajectories, key)
 
 
 def estimate(
     simulator: AbstractSimulator,
-    log_policy: Float[Array, "s a"],
-    log_anchor: Float[Array, "s a"],
+    log_policy: Float[AnyArray, "s a"],
+    log_anchor: Float[AnyArray, "s a"],
     trajectories: int,
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, "k s a"], Int[Array, ""]]:
@@ -145,8 +145,8 @@ def _blocks(order: Int[Array, " n"]) -> Int[Array, "b w"]:
 
 def _block(
     simulator: AbstractSimulator,
-    log_policy: Float[Array, "s a"],
-    ratio: Float[Array, "s a"],
+    log_policy: Float[AnyArray, "s a"],
+    ratio: Float[AnyArray, "s a"],
     starts: Int[Array, " n"],
     horizons: Int[Array, " n"],
     stream: UInt[Array, " n"],
