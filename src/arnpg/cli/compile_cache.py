@@ -44,7 +44,7 @@ def compile_cache() -> Iterator[None]:
     """Use the cache in this block; a failure is a warning. A folder that the user has set for JAX is respected."""
     import jax
 
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or jax.config.jax_compilation_cache_dir:
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or getattr(jax.config, "jax_compilation_cache_dir", None):
         yield
         return
     try:

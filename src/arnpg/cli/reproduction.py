@@ -90,9 +90,9 @@ class _Timed:
 
         arrays = self._inner.stage(name, noted)
         if computed:
-            self._metrics.append(
-                self._pulse.names.index(name) + 1, {"stage": name, "seconds": time.monotonic() - began}
-            )
+            taken = time.monotonic() - began
+            self.seconds += taken
+            self._metrics.append(self._pulse.names.index(name) + 1, {"stage": name, "seconds": taken})
             self._metrics.flush()
         self._pulse.advance(name)
         return arrays

@@ -53,7 +53,7 @@ class TabularCMDPSampled(AbstractExperiment):
     def quick(self) -> TabularCMDPSampled:
         """Forty steps, three seeds, the paper's settings and one more."""
         return dataclasses.replace(
-            self, steps=40, seeds=3, tuning_seeds=2, model_seeds=(10,), step_sizes=(0.3, 1.0), dual_steps=(1.0,),
+            self, steps=40, seeds=3, tuning_seeds=3, model_seeds=(10,), step_sizes=(0.3, 1.0), dual_steps=(1.0,),
             crpo_step_sizes=(0.5, 1.0),
         )  # fmt: skip
 

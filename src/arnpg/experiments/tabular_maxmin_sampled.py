@@ -50,7 +50,7 @@ class TabularMaxMinSampled(AbstractExperiment):
     def quick(self) -> TabularMaxMinSampled:
         """Forty micro steps, three seeds."""
         return dataclasses.replace(
-            self, total=40, seeds=3, tuning_seeds=2, model_seeds=(10,), micro_steps=(1, 5), npg_step_sizes=(0.5, 0.2),
+            self, total=40, seeds=3, tuning_seeds=3, model_seeds=(10,), micro_steps=(1, 5), npg_step_sizes=(0.5, 0.2),
             omda=self.omda[:2],
         )  # fmt: skip
 

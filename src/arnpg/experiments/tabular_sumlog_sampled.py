@@ -56,7 +56,7 @@ class TabularSumLogSampled(AbstractExperiment):
             total=40,
             early=10,
             seeds=3,
-            tuning_seeds=2,
+            tuning_seeds=3,
             model_seeds=(10,),
             micro_steps=(1, 5),
             step_sizes=(0.5, 1.5),
@@ -113,8 +113,8 @@ class TabularSumLogSampled(AbstractExperiment):
                 rows += [self._row(title, count, line, optimal) for count, line in lines.items()]
         claims.append(self._same_end(found[self.model_seeds[0]]))
         summary = (
-            f"{self.seeds} seeds; true objective of the sampled iterates against micro steps in all, with one standard "
-            "deviation. The first claim compares the largest t_k with t_k = 1 over the first micro steps, paired by seed."
+            f"{self.seeds} seeds; true objective of the sampled iterates against micro steps in all, with one "
+            "standard deviation. The first claim compares the largest t_k with t_k = 1 over the first micro steps, paired by seed."
         )
         columns = ("settings", "t_k", "objective at the end", "below the optimum")
         return Report(

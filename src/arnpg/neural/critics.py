@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -46,7 +48,8 @@ class AdamFit(eqx.Module):
 
     def start(self, critics: Critics) -> CriticState:
         """The optimiser before any fit."""
-        return CriticState(optax.scale_by_adam().init(critics.networks)  # type: ignore[arg-type], jnp.zeros((), bool))
+        networks: Any = critics.networks
+        return CriticState(optax.scale_by_adam().init(networks), jnp.zeros((), bool))
 
     def __call__(
         self,

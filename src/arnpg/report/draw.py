@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from arnpg.report.ranges import focus, legend, positive, reaches
 
 __all__ = ["draw"]
 
-WIDTH, HEIGHT, ACROSS = 4.5, 3.7, 2
+WIDTH, HEIGHT, ALONE, ACROSS = 4.5, 3.7, 6.2, 2
 MARKS = 6  # on a line
 
 
@@ -22,12 +23,14 @@ def draw(figure: Figure, path: str | os.PathLike | None = None, *, dpi: int = 15
     count = len(figure.panels)
     across = min(ACROSS, count) if count % ACROSS == 0 else count
     down = -(-count // across)
-    canvas = new_figure(WIDTH * across, HEIGHT * down + 0.35)
+    wide = WIDTH * across if count > 1 else ALONE
+    canvas = new_figure(wide, HEIGHT * down + 0.35)
     chosen = styles(series.name for panel in figure.panels for series in panel.series)
     for axes, panel in zip(canvas.subplots(down, across, squeeze=False).flat, figure.panels, strict=True):
         _draw_panel(axes, panel, chosen)
     place = f" ({figure.place})" if figure.place else ""
-    canvas.suptitle(_plain(figure.title + place), fontsize=11)
+    title = "\n".join(textwrap.wrap(figure.title + place, int(14 * wide)))
+    canvas.suptitle(_plain(title), fontsize=11)
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")  # laid out once, however often it is saved
     return save_figure(canvas, path, dpi)
