@@ -11,7 +11,7 @@ demo: $(VENV)/.installed-plot
 	$(BIN)/arnpg demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check src tests

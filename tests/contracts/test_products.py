@@ -8,6 +8,7 @@ import pytest
 from polytope import polytope
 
 from arnpg import Constrained, MaxMin, ProportionalFair
+from arnpg.examples import random_cmdp
 from arnpg.inner_loop import FixedMicroSteps, ScheduledMicroSteps
 from arnpg.loop import advance, begin, run, run_batch
 from arnpg.method import Algorithm
@@ -104,14 +105,12 @@ def test_a_batch_equals_its_runs(inner, request):
             np.testing.assert_allclose(batch.values[index], run(point[name], 6).trace.values, rtol=1e-9)
 
 
-def test_a_batch_of_whole_models(paper_mdp):
+def test_a_batch_of_whole_models():
     """Models of one size as a batch axis."""
-    from conftest import paper_model
-
     algorithms = [
         Algorithm(
             EPD(limited(3.0), FixedMicroSteps(1), 1.0),
-            ExactInnerLoop(paper_model(seed), step_size=1.0, regularisation=0.2),
+            ExactInnerLoop(random_cmdp(seed), step_size=1.0, regularisation=0.2),
         )
         for seed in (10, 11, 12)
     ]

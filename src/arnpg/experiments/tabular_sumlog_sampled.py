@@ -114,7 +114,8 @@ class TabularSumLogSampled(AbstractExperiment):
         claims.append(self._same_end(found[self.model_seeds[0]]))
         summary = (
             f"{self.seeds} seeds; true objective of the sampled iterates against micro steps in all, with one "
-            "standard deviation. The first claim compares the largest t_k with t_k = 1 over the first micro steps, paired by seed."
+            "standard deviation. The first claim compares the largest t_k with t_k = 1 over the first micro steps, "
+            "paired by seed."
         )
         columns = ("settings", "t_k", "objective at the end", "below the optimum")
         return Report(

@@ -110,7 +110,8 @@ def _formulate(criterion: HostCriterion, points: np.ndarray) -> _Problem:
         rows = np.vstack([np.eye(count), limits / units[:, None]])
         return _Problem(criterion, points, rows, units, _smooth_scale(criterion, points), has_level=False)
     parts = criterion.parts_rows @ points - criterion.parts_offsets[:, None]
-    lowest, scale = _level_scale(parts)
+    part_sizes = np.abs(criterion.parts_rows) @ np.abs(points).max(axis=1) + np.abs(criterion.parts_offsets)
+    lowest, scale = _level_scale(parts, NOISE * part_sizes)
     parts -= lowest
     part_units = np.maximum(np.abs(parts).max(axis=1), scale)
     rows = np.zeros((count + len(limits) + len(parts), count + 1))
@@ -130,11 +131,14 @@ def _smooth_scale(criterion: HostCriterion, points: np.ndarray) -> float:
     return spread if spread > NOISE * float(np.abs(linear).max()) else 1.0
 
 
-def _level_scale(parts: np.ndarray) -> tuple[float, float]:
-    """``max_i min_j part_ji``, which the optimum exceeds, and by how much at most: ``min_j max_i part_ji`` less it."""
+def _level_scale(parts: np.ndarray, noise: np.ndarray) -> tuple[float, float]:
+    """``max_i min_j part_ji``, which the optimum exceeds, and by how much at most: ``min_j max_i part_ji`` less it.
+
+    A part that varies by less than its ``noise`` is a constant, and its rounding no measure of anything.
+    """
     lowest = float(parts.min(axis=0).max())
     spreads = np.abs(parts - lowest).max(axis=1)
-    spreads = spreads[spreads > 0]
+    spreads = spreads[spreads > noise]
     if len(spreads) == 0:
         return lowest, 1.0
     return lowest, max(float(parts.max(axis=1).min()) - lowest, 1e-3 * float(spreads.min()))
