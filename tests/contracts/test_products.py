@@ -3,6 +3,7 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from polytope import polytope
@@ -14,6 +15,8 @@ from arnpg.loop import advance, begin, run, run_batch
 from arnpg.method import Algorithm
 from arnpg.methods import CRPO, EPD, IMD, MONPG, NPGPD, OMDA
 from arnpg.tabular.exact import ExactInnerLoop
+from arnpg.tabular.sampled import SampledInnerLoop
+from arnpg.tabular.simulator import TableSimulator
 
 NAMES = ("first", "second")
 SUMLOG = ProportionalFair(offset=0.1).bind(NAMES)
@@ -43,10 +46,11 @@ def inner_loops(mdp):
     return {
         "polytope": (polytope(), 0.6),
         "exact": (ExactInnerLoop(mdp, step_size=0.5, regularisation=0.3), 3.0),
+        "sampled": (SampledInnerLoop(TableSimulator(random_cmdp(states=3, actions=2, discount=0.5)), 0.3, 0.3, 20), 0.8),
     }
 
 
-@pytest.fixture(params=["polytope", "exact"])
+@pytest.fixture(params=["polytope", "exact", "sampled"])
 def inner(request, paper_mdp):
     return inner_loops(paper_mdp)[request.param]
 
@@ -58,11 +62,19 @@ def algorithm(request, inner):
 
 
 def leaves(tree):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    def plain(leaf):
+        is_key = jax.dtypes.issubdtype(getattr(leaf, "dtype", np.float64), jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+
+    return [plain(leaf) for leaf in jax.tree.leaves(tree)]
 
 
+@pytest.mark.parametrize("inner", ["polytope", "exact"], indirect=True)
 def test_compiled_equals_uncompiled(algorithm):
-    """The trace of five steps, with and without jit; 1e-12 leaves room for fused arithmetic only."""
+    """The trace of five steps, with and without jit; 1e-12 leaves room for fused arithmetic only.
+
+    Trajectories take minutes step by step; their estimates have tests of their own.
+    """
     compiled = run(algorithm, 5).trace
     with jax.enable_x64(True), jax.disable_jit():
         _, (plain, _) = advance(algorithm, begin(algorithm, jax.random.key(0)), 5, 5)
@@ -99,10 +111,11 @@ def test_a_batch_equals_its_runs(inner, request):
         object.__setattr__(changed, field, scale * getattr(loop, field))
         grid.append({n: Algorithm(m, changed) for n, m in methods(threshold * (1 + 0.1 * scale), scale).items()})
     for name in grid[0]:
-        batch = run_batch([point[name] for point in grid], 6).trace
+        key = jax.random.key(0)
+        batch = run_batch([point[name] for point in grid], 6, keys=jnp.stack([key] * 3)).trace
         for index, point in enumerate(grid):
             # 1e-9: a batched factorisation orders its sums differently, and six steps amplify that a little
-            np.testing.assert_allclose(batch.values[index], run(point[name], 6).trace.values, rtol=1e-9)
+            np.testing.assert_allclose(batch.values[index], run(point[name], 6, key=key).trace.values, rtol=1e-9)
 
 
 def test_a_batch_of_whole_models():

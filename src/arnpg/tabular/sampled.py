@@ -21,7 +21,7 @@ from arnpg.tabular.simulator import AbstractSimulator, draw, streams, uniforms
 
 __all__ = ["SampledInnerLoop", "SampledPolicy", "estimate"]
 
-BLOCKS = 8
+BLOCKS = 16
 
 
 class SampledPolicy(eqx.Module):
@@ -36,7 +36,7 @@ class _Lanes(eqx.Module):
 
     states: Int[Array, " n"]
     actions: Int[Array, " n"]
-    totals: Float[Array, "n k"]
+    totals: tuple[Float[Array, " n"], ...]
     time: Int[Array, ""]
     stream: UInt[Array, " n"]
     key: PRNGKeyArray
@@ -122,7 +122,7 @@ def estimate(
     stream, uniform = streams(seed_key, pairs * trajectories)
     lengths = jnp.floor(jnp.log(uniform) / jnp.log(simulator.discount)).astype(int)
     order = _blocks(_by_length(lengths))
-    horizons = jnp.where(order >= 0, lengths[order], -1)
+    horizons = jnp.where(order >= 0, lengths[order], -1).astype(jnp.int32)
     starts = jnp.where(order >= 0, order, 0) // trajectories
     block = functools.partial(_block, simulator, log_policy, log_policy - log_anchor)
     sums = jax.lax.map(lambda given: block(*given), (starts, horizons, stream[order], jax.random.split(key, BLOCKS)))
@@ -154,18 +154,21 @@ def _block(
 ) -> Float[Array, "n k"]:
     """Run one block of trajectories to the end of its longest."""
     cumulative = jnp.cumsum(jnp.exp(log_policy), axis=1).astype(jnp.float32)
-    count, flat_ratio = log_policy.shape[1], ratio.ravel()
+    count, flat_ratio = log_policy.shape[1], jnp.ravel(ratio)
 
     def step(lanes: _Lanes) -> _Lanes:
         key, move = jax.random.split(lanes.key)
         stream, first, second = uniforms(lanes.stream)
         following, rewards = simulator.step(lanes.states, lanes.actions, first, move)
         here = jnp.where(lanes.time > 0, flat_ratio[lanes.states * count + lanes.actions], 0.0)
-        met = jnp.concatenate([rewards, here[:, None]], axis=1)
-        totals = lanes.totals + jnp.where((horizons >= lanes.time)[:, None], met, 0.0)
+        running = (horizons >= lanes.time).astype(float)
+        # Column by column: an array of k columns would be put together and taken apart at every step.
+        met = (*(rewards[:, i] for i in range(rewards.shape[1])), here)
+        totals = tuple(total + running * one for total, one in zip(lanes.totals, met, strict=True))
         return _Lanes(following, draw(cumulative[following], second), totals, lanes.time + 1, stream, key)
 
     states, actions = (starts // count).astype(jnp.int32), (starts % count).astype(jnp.int32)
-    totals = jnp.zeros((len(starts), len(simulator.names) + 1))
-    lanes = _Lanes(states, actions, totals, jnp.zeros((), int), stream, key)
-    return jax.lax.while_loop(lambda lanes: jnp.max(horizons) >= lanes.time, step, lanes).totals
+    totals = tuple(jnp.zeros(len(starts)) for _ in range(len(simulator.names) + 1))
+    lanes = _Lanes(states, actions, totals, jnp.zeros((), jnp.int32), stream, key)
+    ended = jax.lax.while_loop(lambda lanes: jnp.max(horizons) >= lanes.time, step, lanes)
+    return jnp.stack(ended.totals, axis=1)

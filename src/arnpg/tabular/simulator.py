@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt
 from arnpg.arrays import AnyArray, Scalar
 from arnpg.errors import ModelError
 from arnpg.tabular import checks
+from arnpg.tabular.alias import alias_tables, draw_alias
 from arnpg.tabular.mdp import MDP
 
 __all__ = ["AbstractSimulator", "Simulator", "TableSimulator", "draw", "streams", "uniforms"]
@@ -43,21 +44,21 @@ class AbstractSimulator(eqx.Module):
 
 
 class TableSimulator(AbstractSimulator):
-    """A known model that is only sampled from: inverse-CDF on one uniform a transition."""
+    """A known model that is only sampled from: one uniform number a transition, by Walker's alias method."""
 
     initial: Float[AnyArray, " s"]
     discount: Scalar
     actions: int
     names: tuple[str, ...]
-    cumulative: Float[AnyArray, "sa t"]
+    keep: Float[AnyArray, "sa t"]
+    alias: Int[AnyArray, "sa t"]
     rewards: Float[AnyArray, "sa m"]
 
     def __init__(self, mdp: MDP) -> None:
-        """Cumulative transition probabilities, and rewards with the objective last."""
+        """Alias tables of the transitions, and rewards with the objective last."""
         self.initial, self.discount, self.names = mdp.initial, mdp.discount, mdp.names
         self.actions = mdp.actions
-        cumulative = np.cumsum(mdp.transitions, axis=2).reshape(-1, mdp.states)
-        self.cumulative = (cumulative / cumulative[:, -1:]).astype(np.float32)
+        self.keep, self.alias = alias_tables(mdp.transitions.reshape(-1, mdp.states))
         self.rewards = np.moveaxis(mdp.rewards, 0, 2).reshape(-1, mdp.objectives).copy()
 
     def step(
@@ -66,7 +67,7 @@ class TableSimulator(AbstractSimulator):
         """``s' ~ P(. | s, a)`` and ``r_{1:m}(s, a)``."""
         del key
         pairs = states * self.actions + actions
-        return draw(jnp.asarray(self.cumulative)[pairs], uniform), jnp.asarray(self.rewards)[pairs]
+        return draw_alias(self.keep, self.alias, pairs, uniform), jnp.asarray(self.rewards)[pairs]
 
 
 class Simulator(AbstractSimulator):
