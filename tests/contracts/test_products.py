@@ -43,10 +43,11 @@ def methods(threshold, scale=1.0):
 
 
 def inner_loops(mdp):
+    short = random_cmdp(states=3, actions=2, discount=0.5)
     return {
         "polytope": (polytope(), 0.6),
         "exact": (ExactInnerLoop(mdp, step_size=0.5, regularisation=0.3), 3.0),
-        "sampled": (SampledInnerLoop(TableSimulator(random_cmdp(states=3, actions=2, discount=0.5)), 0.3, 0.3, 20), 0.8),
+        "sampled": (SampledInnerLoop(TableSimulator(short), 0.3, 0.3, 20), 0.8),
     }
 
 
