@@ -15,11 +15,11 @@ from arnpg.loop import Chunk, Run, Watch, run
 from arnpg.objectives import Criterion
 from arnpg.recipes import METHODS
 from arnpg.solution import Candidate, Solution, Trace
+from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.column_generation import Round
 from arnpg.tabular.exact import occupancy
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.mdp import MDP
-from arnpg.tabular.oracle import evaluate_point
 from arnpg.tabular.policy import TabularPolicy
 from arnpg.tabular.solve import Solved, objective_error, relative_scale, solve_to_gap
 
@@ -84,7 +84,7 @@ def evaluate(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
     if table.probabilities.shape != (mdp.states, mdp.actions):
         shape = table.probabilities.shape
         raise SettingsError(f"policy must have shape (S, A) = ({mdp.states}, {mdp.actions}), got {shape}.")
-    point = evaluate_point(DenseKernel(mdp), table.probabilities)
+    point = kernel_of(mdp).evaluate(table.probabilities)
     return _named(mdp, point.values)
 
 
@@ -106,7 +106,7 @@ def _solve_corrective(
                 Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds)
             )
 
-    solved = solve_to_gap(DenseKernel(mdp), criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show)
+    solved = solve_to_gap(kernel_of(mdp), criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show)
     policy = TabularPolicy(solved.policy)
     found = Candidate(
         policy, solved.values, float(criterion.value(solved.values)), float(criterion.violation(solved.values))
@@ -130,7 +130,7 @@ def _solve_plain(
 ) -> Solution:
     began = time.monotonic()
     algorithm = METHODS[method](mdp, criterion, **settings)
-    kernel = DenseKernel(mdp)
+    kernel = kernel_of(mdp)
     reference = solve_to_gap(kernel, criterion, gap=0.1 * gap, max_rounds=MAX_ROUNDS, time_limit=limit)
 
     def on_chunk(chunk: Chunk) -> bool:
@@ -170,10 +170,10 @@ def _solution(
     if method == DEFAULT_METHOD:
         error = reference.error
     else:
-        error = objective_error(DenseKernel(mdp), criterion, found.policy.probabilities)
+        error = objective_error(kernel_of(mdp), criterion, found.policy.probabilities)
     distance = max(reference.bound - found.objective, 0.0) + error
     relative = distance / relative_scale(criterion, found.values, reference.floor)
-    ranges = float(np.ptp(mdp.rewards, axis=(1, 2)).max()) / (1 - mdp.discount)
+    ranges = float(mdp.reward_ranges.max()) / (1 - mdp.discount)
     feasible = found.violation <= ROUNDING * max(ranges, 1e-300)
     prices = dict(zip(words.constraint_labels(), map(float, reference.multipliers), strict=True))
     return Solution(
@@ -195,7 +195,7 @@ def _solution(
     )
 
 
-def _candidates(kernel: DenseKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
+def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
     """The average as one stationary policy, the best iterate, the last iterate; each evaluated exactly."""
     joint = np.maximum(ran.mean, 0.0) + 1e-300
     tables = {
@@ -206,7 +206,7 @@ def _candidates(kernel: DenseKernel, criterion: Criterion, ran: Run) -> dict[str
     found = {}
     for name, table in tables.items():
         policy = TabularPolicy(table)
-        values = evaluate_point(kernel, policy.probabilities).values
+        values = kernel.evaluate(policy.probabilities).values
         found[name] = Candidate(policy, values, float(criterion.value(values)), float(criterion.violation(values)))
     return found
 
