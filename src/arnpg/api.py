@@ -19,6 +19,7 @@ from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.column_generation import Round
 from arnpg.tabular.exact import occupancy
 from arnpg.tabular.kernel import AbstractKernel
+from arnpg.tabular.masks import folded, without_mask
 from arnpg.tabular.mdp import MDP
 from arnpg.tabular.policy import TabularPolicy
 from arnpg.tabular.solve import Solved, objective_error, relative_scale, solve_to_gap
@@ -84,6 +85,9 @@ def evaluate(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
     if table.probabilities.shape != (mdp.states, mdp.actions):
         shape = table.probabilities.shape
         raise SettingsError(f"policy must have shape (S, A) = ({mdp.states}, {mdp.actions}), got {shape}.")
+    if mdp.allowed is not None and table.probabilities[~mdp.allowed].any():
+        state, action = np.argwhere(~mdp.allowed & (table.probabilities > 0))[0]
+        raise SettingsError(f"policy[{state}, {action}] must be 0: the action is not allowed in that state.")
     point = kernel_of(mdp).evaluate(table.probabilities)
     return _named(mdp, point.values)
 
@@ -129,7 +133,7 @@ def _solve_plain(
     settings: dict[str, Any],
 ) -> Solution:
     began = time.monotonic()
-    algorithm = METHODS[method](mdp, criterion, **settings)
+    algorithm = METHODS[method](without_mask(mdp), criterion, **settings)
     kernel = kernel_of(mdp)
     reference = solve_to_gap(kernel, criterion, gap=0.1 * gap, max_rounds=MAX_ROUNDS, time_limit=limit)
 
@@ -205,7 +209,7 @@ def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[
     }
     found = {}
     for name, table in tables.items():
-        policy = TabularPolicy(table)
+        policy = TabularPolicy(folded(table, kernel.mdp.allowed))
         values = kernel.evaluate(policy.probabilities).values
         found[name] = Candidate(policy, values, float(criterion.value(values)), float(criterion.violation(values)))
     return found

@@ -53,7 +53,7 @@ class Budget(NamedTuple):
     deadline: float
 
 
-Progress = Callable[[Round], None]
+Progress = Callable[[Round, Mixture], None]
 
 
 class Columns:
@@ -117,7 +117,7 @@ def generate(
         shown = round_of(priced.single, priced.used)
         proof, evaluations = _Proof(shown.bound, shown.worst_case), shown.evaluations
         if progress is not None:
-            progress(shown)
+            progress(shown, mixture)
         if enough(shown) or time.monotonic() > budget.deadline or (not priced.new and tolerance <= TIGHTEST):
             break
         tolerance = _next_tolerance(tolerance, shown, priced.new)

@@ -9,6 +9,7 @@ and so is everything that is done with a model.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Self, final
 
@@ -18,6 +19,7 @@ from scipy import sparse
 from arnpg.errors import ModelError
 from arnpg.tabular import assembly, checks, sparse_checks
 from arnpg.tabular.lattice import Outcomes, lattice_parts
+from arnpg.tabular.storm import read_prism
 
 __all__ = ["MDP"]
 
@@ -190,6 +192,26 @@ class MDP:
         """
         matrix, rewards, allowed, initial = lattice_parts(shape, actions, function, start)
         return cls(matrix, rewards, discount=discount, initial=initial, allowed=allowed)
+
+    @classmethod
+    def from_prism(
+        cls,
+        path: str | os.PathLike,
+        constants: Mapping[str, Any] | None = None,
+        *,
+        discount: float,
+        rewards: Sequence[str] | None = None,
+    ) -> Self:
+        """A sparse model from a file in PRISM's language or in JANI, built by Storm (``pip install "arnpg[storm]"``).
+
+        Args:
+            path: the file; JANI where it ends with ``.jani``.
+            constants: values of the constants that the file leaves open.
+            discount: ``gamma``; the file has none.
+            rewards: the reward structures to keep as objectives, all named ones where it is left out.
+        """
+        matrix, tables, allowed, initial = read_prism(path, constants, rewards)
+        return cls(matrix, tables, discount=discount, initial=initial, allowed=allowed)
 
     def __repr__(self) -> str:
         """One line with the sizes."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from arnpg.objectives import Criterion
-from arnpg.tabular.column_generation import Budget, Columns, Progress, Round, generate
+from arnpg.tabular.column_generation import Budget, Columns, Round, generate
 from arnpg.tabular.feasibility import find_feasible
 from arnpg.tabular.host import HostCriterion, on_host
 from arnpg.tabular.kernel import AbstractKernel, Point, Policy
@@ -69,7 +70,7 @@ def solve_to_gap(
     gap: float,
     max_rounds: int,
     time_limit: float,
-    progress: Progress | None = None,
+    progress: Callable[[Round], None] | None = None,
 ) -> Solved:
     """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``."""
     mdp = kernel.mdp
@@ -78,16 +79,25 @@ def solve_to_gap(
     relaxed = find_feasible(kernel, host, columns, budget, notes)
     floor = SMALLEST * _objective_floor(kernel, host)
 
-    def record(shown: Round) -> None:
+    latest: list[tuple[Round, Mixture, list[Point]]] = []
+
+    def record(shown: Round, mixture: Mixture) -> None:
         rounds.append(shown)
+        latest[:] = [(shown, mixture, list(columns.points))]
         if progress is not None:
             progress(shown)
 
     def enough(shown: Round) -> bool:
         return shown.gap <= 0.5 * gap * relative_scale(host, shown.values, floor)
 
-    shown, mixture = generate(kernel, relaxed, columns, enough, budget, record)
-    point = _stationary(kernel, relaxed, columns, mixture, shown.gap)
+    try:
+        generate(kernel, relaxed, columns, enough, budget, record)
+    except KeyboardInterrupt:
+        if not latest:
+            raise
+        notes.append(f"interrupted: the best after {len(rounds)} rounds")
+    shown, mixture, points = latest[0]
+    point = _stationary(kernel, relaxed, points[: len(mixture.weights)], mixture, shown.gap)
     bound = _concave_bound(host, columns, point, shown.bound, floor, notes)
     error = _point_error(kernel, host, point)
     return Solved(point.policy, point.values, mixture.multipliers, bound, error, floor, shown.weights, rounds, notes)
@@ -101,10 +111,10 @@ def _objective_floor(kernel: AbstractKernel, criterion: HostCriterion) -> float:
 
 
 def _stationary(
-    kernel: AbstractKernel, criterion: HostCriterion, columns: Columns, mixture: Mixture, gap: float
+    kernel: AbstractKernel, criterion: HostCriterion, points: Sequence[Point], mixture: Mixture, gap: float
 ) -> Point:
     """One policy that attains the mixture, from as few points as do not cost a tenth of the gap."""
-    matrix = columns.matrix[:, : len(mixture.weights)]
+    matrix = np.stack([point.values for point in points], axis=1)
     chosen = np.flatnonzero(mixture.weights > NEGLIGIBLE)
     weights = mixture.weights[chosen] / mixture.weights[chosen].sum()
     kept = np.flatnonzero(weights > 1e-6)
@@ -113,7 +123,7 @@ def _stationary(
         loss = criterion.value(mixture.values) - criterion.value(sparser.values)
         if loss <= 0.1 * max(gap, 0.0) and criterion.violation(sparser.values) <= criterion.violation(mixture.values):
             chosen, weights = chosen[kept], sparser.weights
-    return mix(kernel, [columns.points[i] for i in chosen], weights)
+    return mix(kernel, [points[i] for i in chosen], weights)
 
 
 def _concave_bound(

@@ -21,7 +21,7 @@ from arnpg.tabular.sparse_oracle import policy_iteration
 
 __all__ = ["SparseKernel"]
 
-EXACT = 1e-9  # the error of a column's values, relative to the range that rewards allow
+EXACT, COLUMN = 1e-12, 1e-9  # the error of values, relative to the range that rewards allow: of answers, of columns
 REMEMBERED = 6  # value functions of the last ascents, to guess the next one
 
 
@@ -37,17 +37,23 @@ class SparseKernel(AbstractKernel):
         self.mdp = mdp
         self.slots = SlotKernel(mdp.transitions, mdp.actions, mdp.allowed)
         self.row_length = int(np.diff(mdp.transitions.indptr).max())
-        self.noise = 10 * EXACT
+        self.noise = 10 * COLUMN
         self._seen: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=REMEMBERED)
         self._solver: Solver = "auto"
 
     def evaluate(self, policy: Policy, guess: np.ndarray | None = None) -> Point:
-        """All values from one adjoint solve."""
+        """All values from one adjoint solve, as exact as rounding lets it be."""
+        return self._point(policy, guess, EXACT)
+
+    def _point(self, policy: Policy, guess: np.ndarray | None, error: float) -> Point:
         mdp = self.mdp
-        start = mdp.initial if guess is None else guess
-        tolerance = EXACT * (1 - mdp.discount)
         solved = occupancy(
-            self.slots.chain(policy), mdp.discount, mdp.initial, guess=start, tolerance=tolerance, solver=self._solver
+            self.slots.chain(policy),
+            mdp.discount,
+            mdp.initial,
+            guess=guess,
+            tolerance=error * (1 - mdp.discount),
+            solver=self._solver,
         )
         visits = np.maximum(solved.solution, 0.0)
         return Point(policy, self._values(policy, visits), visits)
@@ -96,7 +102,7 @@ class SparseKernel(AbstractKernel):
             yield Ascent(None, upper)
         self._solver = at.solver
         self._seen.append((weights, at.improved))
-        yield Ascent(self.evaluate(at.policy, start.detail), upper)
+        yield Ascent(self._point(at.policy, start.detail, COLUMN), upper)
 
     def _guess(self, weights: np.ndarray) -> np.ndarray | None:
         """The combination of remembered value functions whose weights come nearest: near the end it is almost exact."""
