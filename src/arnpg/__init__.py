@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arnpg.files import load
     from arnpg.objective_check import check_objective
     from arnpg.solution import Solution
+    from arnpg.tabular.lattice import Outcomes
     from arnpg.tabular.mdp import MDP
     from arnpg.tabular.policy import TabularPolicy
     from arnpg.tabular.readers import from_gymnasium, load_model, save_model
@@ -49,6 +50,7 @@ _HOME = {
     "SettingsError": "errors",
     "Solution": "solution",
     "MDP": "tabular.mdp",
+    "Outcomes": "tabular.lattice",
     "TabularPolicy": "tabular.policy",
     "achievable_region": "tabular.region",
     "from_gymnasium": "tabular.readers",
@@ -68,6 +70,7 @@ __all__ = [
     "ModelError",
     "NumericalError",
     "ObjectiveError",
+    "Outcomes",
     "ProportionalFair",
     "SettingsError",
     "Solution",

@@ -37,7 +37,7 @@ class SparseKernel(AbstractKernel):
         self.mdp = mdp
         self.slots = SlotKernel(mdp.transitions, mdp.actions, mdp.allowed)
         self.row_length = int(np.diff(mdp.transitions.indptr).max())
-        self.noise = 10 * COLUMN
+        self.noise = 100 * EXACT
         self._seen: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=REMEMBERED)
         self._solver: Solver = "auto"
 
@@ -102,7 +102,8 @@ class SparseKernel(AbstractKernel):
             yield Ascent(None, upper)
         self._solver = at.solver
         self._seen.append((weights, at.improved))
-        yield Ascent(self._point(at.policy, start.detail, COLUMN), upper)
+        promised = 1e-2 * (upper - lowest) / (float(np.abs(weights) @ mdp.reward_ranges) * self.horizon + 1e-300)
+        yield Ascent(self._point(at.policy, start.detail, float(np.clip(promised, EXACT, COLUMN))), upper)
 
     def _guess(self, weights: np.ndarray) -> np.ndarray | None:
         """The combination of remembered value functions whose weights come nearest: near the end it is almost exact."""
