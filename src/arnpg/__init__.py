@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from arnpg.tabular.policy import TabularPolicy
     from arnpg.tabular.readers import from_gymnasium, load_model, save_model
     from arnpg.tabular.region import achievable_region
+    from arnpg.tradeoff import Tradeoff, tradeoff
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,8 @@ _HOME = {
     "load": "files",
     "load_model": "tabular.readers",
     "save_model": "tabular.readers",
+    "Tradeoff": "tradeoff",
+    "tradeoff": "tradeoff",
 }
 
 __all__ = [
@@ -75,6 +78,7 @@ __all__ = [
     "SettingsError",
     "Solution",
     "TabularPolicy",
+    "Tradeoff",
     "achievable_region",
     "check_objective",
     "evaluate",
@@ -83,6 +87,7 @@ __all__ = [
     "load_model",
     "save_model",
     "solve",
+    "tradeoff",
 ]
 
 

@@ -16,7 +16,7 @@ from arnpg.objectives import Criterion
 from arnpg.recipes import METHODS
 from arnpg.solution import Candidate, Solution, Trace
 from arnpg.tabular.choice import kernel_of
-from arnpg.tabular.column_generation import Round
+from arnpg.tabular.column_generation import Columns, Round
 from arnpg.tabular.exact import occupancy
 from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.masks import folded, without_mask
@@ -42,6 +42,7 @@ class Progress(NamedTuple):
     violation: float
     gap: float
     seconds: float
+    left: float | None = None  # seconds, estimated
 
 
 def solve(
@@ -75,7 +76,8 @@ def solve(
     bound_criterion = criterion.bind(mdp.names)
     limit = math.inf if time_limit is None else time_limit
     if method == DEFAULT_METHOD:
-        return _solve_corrective(mdp, criterion, bound_criterion, gap, steps or MAX_ROUNDS, limit, progress)
+        rounds = steps or MAX_ROUNDS
+        return solve_corrective(kernel_of(mdp), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress)
     return _solve_plain(mdp, criterion, bound_criterion, method, gap, steps or DEFAULT_STEPS, limit, progress, settings)
 
 
@@ -92,25 +94,34 @@ def evaluate(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
     return _named(mdp, point.values)
 
 
-def _solve_corrective(
-    mdp: MDP,
+def solve_corrective(
+    kernel: AbstractKernel,
     words: AbstractCriterion,
-    criterion: Criterion,
+    *,
     gap: float,
-    rounds: int,
-    limit: float,
-    progress: Callable[[Progress], None] | None,
+    rounds: int = MAX_ROUNDS,
+    limit: float = math.inf,
+    progress: Callable[[Progress], None] | None = None,
+    columns: Columns | None = None,
 ) -> Solution:
-    began = time.monotonic()
+    """``solve`` by column generation; ``columns`` are points known from other criteria, and grow in place."""
+    began, mdp = time.monotonic(), kernel.mdp
+    criterion = words.bind(mdp.names)
+    pace = _Pace(0.5 * gap)
 
     def show(shown: Round) -> None:
         if progress is not None:
             violation = float(criterion.violation(shown.values))
+            left = pace(shown.gap / relative_scale(criterion, shown.values, 0.0), shown.seconds)
             progress(
-                Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds)
+                Progress(
+                    shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds, left
+                )
             )
 
-    solved = solve_to_gap(kernel_of(mdp), criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show)
+    solved = solve_to_gap(
+        kernel, criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show, columns=columns
+    )
     policy = TabularPolicy(solved.policy)
     found = Candidate(
         policy, solved.values, float(criterion.value(solved.values)), float(criterion.violation(solved.values))
@@ -119,6 +130,23 @@ def _solve_corrective(
     how = f"column generation, {len(solved.rounds)} rounds, last bound from policy iteration's Bellman residual"
     seconds = time.monotonic() - began
     return _solution(mdp, words, criterion, "arnpg", found, solved, gap, {}, trace, how, list(solved.notes), seconds)
+
+
+class _Pace:
+    """Seconds left, if the gap goes on falling by the same factor a second as it has so far."""
+
+    def __init__(self, target: float) -> None:
+        self._target, self._first = target, (math.inf, 0.0)
+
+    def __call__(self, gap: float, seconds: float) -> float | None:
+        """From the relative gap reached after ``seconds``; none while it cannot be told."""
+        if not math.isfinite(self._first[0]):
+            self._first = (gap, seconds)
+        first, began = self._first
+        if not 0 < gap < first or not math.isfinite(first):
+            return None
+        rate = math.log(first / gap) / max(seconds - began, 1e-9)
+        return max(math.log(gap / self._target), 0.0) / rate
 
 
 def _solve_plain(

@@ -71,11 +71,13 @@ def solve_to_gap(
     max_rounds: int,
     time_limit: float,
     progress: Callable[[Round], None] | None = None,
+    columns: Columns | None = None,
 ) -> Solved:
-    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``."""
+    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``, from points known before, if there are any."""
     mdp = kernel.mdp
     host, budget = on_host(criterion, mdp.objectives), Budget(max_rounds, time.monotonic() + time_limit)
-    columns, rounds, notes = Columns(kernel.uniform(), kernel.noise), list[Round](), list[str]()
+    columns = Columns(kernel.uniform(), kernel.noise) if columns is None else columns
+    rounds, notes = list[Round](), list[str]()
     relaxed = find_feasible(kernel, host, columns, budget, notes)
     floor = SMALLEST * _objective_floor(kernel, host)
 
