@@ -11,8 +11,8 @@ import arnpg
 
 SOURCE = Path(arnpg.__file__).parent
 EDGES_OUT = {"cli", "report", "runs", "experiments", "examples", "__main__"}  # what the core never imports
-LAZY_EXCEPTIONS = {("solution", "report.plots")}  # Solution.plot draws, when it is called
-THIRD_PARTY_OPTIONAL = {"matplotlib", "gymnasium", "plotly", "ray", "envpool", "tensorboardX"}
+LAZY_EXCEPTIONS = {("solution", "report.plots"), ("tradeoff", "report.curves")}  # their plots draw, when called
+THIRD_PARTY_OPTIONAL = {"matplotlib", "gymnasium", "plotly", "ray", "envpool", "tensorboardX", "stormpy"}
 
 
 def module_of(path: Path) -> str:

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from arnpg.files import load
     from arnpg.objective_check import check_objective
     from arnpg.solution import Solution
+    from arnpg.tabular.lattice import Outcomes
     from arnpg.tabular.mdp import MDP
     from arnpg.tabular.policy import TabularPolicy
     from arnpg.tabular.readers import from_gymnasium, load_model, save_model
     from arnpg.tabular.region import achievable_region
+    from arnpg.tradeoff import Tradeoff, tradeoff
 
 __version__ = "0.1.0"
 
@@ -49,12 +51,15 @@ _HOME = {
     "SettingsError": "errors",
     "Solution": "solution",
     "MDP": "tabular.mdp",
+    "Outcomes": "tabular.lattice",
     "TabularPolicy": "tabular.policy",
     "achievable_region": "tabular.region",
     "from_gymnasium": "tabular.readers",
     "load": "files",
     "load_model": "tabular.readers",
     "save_model": "tabular.readers",
+    "Tradeoff": "tradeoff",
+    "tradeoff": "tradeoff",
 }
 
 __all__ = [
@@ -68,10 +73,12 @@ __all__ = [
     "ModelError",
     "NumericalError",
     "ObjectiveError",
+    "Outcomes",
     "ProportionalFair",
     "SettingsError",
     "Solution",
     "TabularPolicy",
+    "Tradeoff",
     "achievable_region",
     "check_objective",
     "evaluate",
@@ -80,6 +87,7 @@ __all__ = [
     "load_model",
     "save_model",
     "solve",
+    "tradeoff",
 ]
 
 

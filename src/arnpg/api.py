@@ -15,11 +15,12 @@ from arnpg.loop import Chunk, Run, Watch, run
 from arnpg.objectives import Criterion
 from arnpg.recipes import METHODS
 from arnpg.solution import Candidate, Solution, Trace
-from arnpg.tabular.column_generation import Round
+from arnpg.tabular.choice import kernel_of
+from arnpg.tabular.column_generation import Columns, Round
 from arnpg.tabular.exact import occupancy
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel
+from arnpg.tabular.masks import folded, without_mask
 from arnpg.tabular.mdp import MDP
-from arnpg.tabular.oracle import evaluate_point
 from arnpg.tabular.policy import TabularPolicy
 from arnpg.tabular.solve import Solved, objective_error, relative_scale, solve_to_gap
 
@@ -41,6 +42,7 @@ class Progress(NamedTuple):
     violation: float
     gap: float
     seconds: float
+    left: float | None = None  # seconds, estimated
 
 
 def solve(
@@ -74,7 +76,8 @@ def solve(
     bound_criterion = criterion.bind(mdp.names)
     limit = math.inf if time_limit is None else time_limit
     if method == DEFAULT_METHOD:
-        return _solve_corrective(mdp, criterion, bound_criterion, gap, steps or MAX_ROUNDS, limit, progress)
+        rounds = steps or MAX_ROUNDS
+        return solve_corrective(kernel_of(mdp), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress)
     return _solve_plain(mdp, criterion, bound_criterion, method, gap, steps or DEFAULT_STEPS, limit, progress, settings)
 
 
@@ -84,29 +87,41 @@ def evaluate(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
     if table.probabilities.shape != (mdp.states, mdp.actions):
         shape = table.probabilities.shape
         raise SettingsError(f"policy must have shape (S, A) = ({mdp.states}, {mdp.actions}), got {shape}.")
-    point = evaluate_point(DenseKernel(mdp), table.probabilities)
+    if mdp.allowed is not None and table.probabilities[~mdp.allowed].any():
+        state, action = np.argwhere(~mdp.allowed & (table.probabilities > 0))[0]
+        raise SettingsError(f"policy[{state}, {action}] must be 0: the action is not allowed in that state.")
+    point = kernel_of(mdp).evaluate(table.probabilities)
     return _named(mdp, point.values)
 
 
-def _solve_corrective(
-    mdp: MDP,
+def solve_corrective(
+    kernel: AbstractKernel,
     words: AbstractCriterion,
-    criterion: Criterion,
+    *,
     gap: float,
-    rounds: int,
-    limit: float,
-    progress: Callable[[Progress], None] | None,
+    rounds: int = MAX_ROUNDS,
+    limit: float = math.inf,
+    progress: Callable[[Progress], None] | None = None,
+    columns: Columns | None = None,
 ) -> Solution:
-    began = time.monotonic()
+    """``solve`` by column generation; ``columns`` are points known from other criteria, and grow in place."""
+    began, mdp = time.monotonic(), kernel.mdp
+    criterion = words.bind(mdp.names)
+    pace = _Pace(0.5 * gap)
 
     def show(shown: Round) -> None:
         if progress is not None:
             violation = float(criterion.violation(shown.values))
+            left = pace(shown.gap / relative_scale(criterion, shown.values, 0.0), shown.seconds)
             progress(
-                Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds)
+                Progress(
+                    shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds, left
+                )
             )
 
-    solved = solve_to_gap(DenseKernel(mdp), criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show)
+    solved = solve_to_gap(
+        kernel, criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show, columns=columns
+    )
     policy = TabularPolicy(solved.policy)
     found = Candidate(
         policy, solved.values, float(criterion.value(solved.values)), float(criterion.violation(solved.values))
@@ -115,6 +130,23 @@ def _solve_corrective(
     how = f"column generation, {len(solved.rounds)} rounds, last bound from policy iteration's Bellman residual"
     seconds = time.monotonic() - began
     return _solution(mdp, words, criterion, "arnpg", found, solved, gap, {}, trace, how, list(solved.notes), seconds)
+
+
+class _Pace:
+    """Seconds left, if the gap goes on falling by the same factor a second as it has so far."""
+
+    def __init__(self, target: float) -> None:
+        self._target, self._first = target, (math.inf, 0.0)
+
+    def __call__(self, gap: float, seconds: float) -> float | None:
+        """From the relative gap reached after ``seconds``; none while it cannot be told."""
+        if not math.isfinite(self._first[0]):
+            self._first = (gap, seconds)
+        first, began = self._first
+        if not 0 < gap < first or not math.isfinite(first):
+            return None
+        rate = math.log(first / gap) / max(seconds - began, 1e-9)
+        return max(math.log(gap / self._target), 0.0) / rate
 
 
 def _solve_plain(
@@ -129,8 +161,8 @@ def _solve_plain(
     settings: dict[str, Any],
 ) -> Solution:
     began = time.monotonic()
-    algorithm = METHODS[method](mdp, criterion, **settings)
-    kernel = DenseKernel(mdp)
+    algorithm = METHODS[method](without_mask(mdp), criterion, **settings)
+    kernel = kernel_of(mdp)
     reference = solve_to_gap(kernel, criterion, gap=0.1 * gap, max_rounds=MAX_ROUNDS, time_limit=limit)
 
     def on_chunk(chunk: Chunk) -> bool:
@@ -170,10 +202,10 @@ def _solution(
     if method == DEFAULT_METHOD:
         error = reference.error
     else:
-        error = objective_error(DenseKernel(mdp), criterion, found.policy.probabilities)
+        error = objective_error(kernel_of(mdp), criterion, found.policy.probabilities)
     distance = max(reference.bound - found.objective, 0.0) + error
     relative = distance / relative_scale(criterion, found.values, reference.floor)
-    ranges = float(np.ptp(mdp.rewards, axis=(1, 2)).max()) / (1 - mdp.discount)
+    ranges = float(mdp.reward_ranges.max()) / (1 - mdp.discount)
     feasible = found.violation <= ROUNDING * max(ranges, 1e-300)
     prices = dict(zip(words.constraint_labels(), map(float, reference.multipliers), strict=True))
     return Solution(
@@ -195,7 +227,7 @@ def _solution(
     )
 
 
-def _candidates(kernel: DenseKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
+def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
     """The average as one stationary policy, the best iterate, the last iterate; each evaluated exactly."""
     joint = np.maximum(ran.mean, 0.0) + 1e-300
     tables = {
@@ -205,8 +237,8 @@ def _candidates(kernel: DenseKernel, criterion: Criterion, ran: Run) -> dict[str
     }
     found = {}
     for name, table in tables.items():
-        policy = TabularPolicy(table)
-        values = evaluate_point(kernel, policy.probabilities).values
+        policy = TabularPolicy(folded(table, kernel.mdp.allowed))
+        values = kernel.evaluate(policy.probabilities).values
         found[name] = Candidate(policy, values, float(criterion.value(values)), float(criterion.violation(values)))
     return found
 

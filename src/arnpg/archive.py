@@ -1,5 +1,6 @@
 """Arrays and a few words about them in one ``.npz`` file: no pickle, checked before anything is allocated.
 
+Large files are not compressed: their arrays are mapped from the disk, and take memory only where they are read.
 Written to a temporary file beside the target, flushed to the disk, then renamed, so that a reader never meets half a
 file.
 """
@@ -7,7 +8,6 @@ file.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import zipfile
@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from arnpg.errors import ModelError, StorageError
+from arnpg.mapped import map_stored, write_aligned
 
 __all__ = ["read_archive", "write_archive"]
 
 HEADER = "header"
 MAX_BYTES = 64 * 2**30
+LARGE = 2**24  # bytes from which arrays are stored as they are, so that a reader may map them instead of copying
 
 
 def write_archive(
@@ -32,13 +34,15 @@ def write_archive(
     """Write ``arrays`` with ``header`` (plain JSON data) as a file of this ``kind``, all or nothing."""
     target = Path(path)
     text = json.dumps({"kind": kind, "version": 1, **header}, allow_nan=True)
-    buffer = io.BytesIO()
     named: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
-    np.savez_compressed(buffer, **named)
+    large = sum(array.nbytes for array in named.values()) >= LARGE
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(buffer.getbuffer())
+            if large:
+                write_aligned(file, named)
+            else:
+                np.savez_compressed(file, **named)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -51,7 +55,8 @@ def read_archive(path: str | os.PathLike, kind: str) -> tuple[dict[str, Any], di
     with _refused(path, kind):
         _check_sizes(path)
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            mapped = map_stored(path) if os.path.getsize(path) >= LARGE else {}
+            arrays = {name: mapped[name] if name in mapped else file[name] for name in file.files}
         header = json.loads(bytes(arrays.pop(HEADER)).decode()) if HEADER in arrays else {}
     found = header.get("kind", kind)
     if found != kind:

@@ -8,10 +8,14 @@ from models import dense_model, random_model
 from reference import Polytope, maximum
 
 import arnpg
-from arnpg.tabular.certificate import criterion_bound, single_objective_bound, value_error
+from arnpg.tabular.certificate import criterion_bound, single_objective_bound
+from arnpg.tabular.dense import DenseKernel
 from arnpg.tabular.host import on_host
-from arnpg.tabular.kernel import DenseKernel
-from arnpg.tabular.oracle import evaluate_point, policy_iteration
+
+
+def never(lower: float, upper: float) -> bool:
+    """Ascend to the end."""
+    return False
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -25,8 +29,7 @@ def test_the_bound_holds_for_any_guess_and_is_tight_at_the_end(seed: int) -> Non
     for _ in range(5):
         guess = generator.normal(size=mdp.states) * mdp.objectives
         assert single_objective_bound(kernel, weights, guess) >= best.value - best.error
-    uniform = evaluate_point(kernel, np.full((mdp.states, mdp.actions), 1 / mdp.actions))
-    *_, (_, last) = policy_iteration(kernel, weights, uniform)
+    *_, (_, last) = kernel.ascend(weights, kernel.uniform(), never)
     assert best.value - best.error <= last <= best.value + best.error + 1e-9 * mdp.objectives
 
 
@@ -34,10 +37,10 @@ def test_the_error_of_values_covers_a_wrong_value_function() -> None:
     """Moving ``U`` by a known amount moves the allowed error by at least as much."""
     mdp = dense_model(8, 3, 2, seed=1, discount=0.9)
     kernel = DenseKernel(mdp)
-    point = evaluate_point(kernel, np.zeros(8, int))
-    assert (value_error(kernel, point.policy, mdp.rewards, point.state_values) < 1e-11).all()
+    point = kernel.evaluate(np.zeros(8, int))
+    assert (kernel.error(point) < 1e-11).all()
     for shift in (1e-6, 1.0):
-        errors = value_error(kernel, point.policy, mdp.rewards, point.state_values + shift)
+        errors = kernel.error(point._replace(detail=point.detail + shift))
         assert (errors >= shift).all()
 
 
@@ -45,12 +48,11 @@ def test_the_error_of_values_covers_a_wrong_value_function() -> None:
 def test_tangents_at_any_point_bound_every_policy(criterion) -> None:
     mdp, generator = dense_model(10, 4, 2, seed=2), np.random.default_rng(0)
     kernel, host = DenseKernel(mdp), on_host(criterion.bind(mdp.names), 2)
-    uniform = evaluate_point(kernel, np.full((10, 4), 0.25))
     best = arnpg.solve(mdp, criterion).objective
     for _ in range(20):
         at, worst = 5 * generator.random(2) + 0.1, generator.dirichlet(np.ones(2))
         gradient, _ = host.support(at, worst)
-        *_, (_, single) = policy_iteration(kernel, gradient, uniform)
+        *_, (_, single) = kernel.ascend(gradient, kernel.uniform(), never)
         assert criterion_bound(host, at, np.zeros(0), worst, single) >= best
 
 

@@ -8,6 +8,8 @@ from arnpg.cli.parser import Parser, UsageError
 from arnpg.cli.terminal import Section, show
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from arnpg.tabular.mdp import MDP
 
 __all__ = ["main"]
@@ -52,16 +54,18 @@ def main(argv: list[str]) -> int:
 
 
 def _model_sections(path: str, mdp: MDP) -> list[Section]:
+    from arnpg.tabular.memory import readable
+
     reachable, absorbing = reachable_states(mdp), absorbing_states(mdp)
     starts = int((mdp.initial > 0).sum())
-    size = sum(array.nbytes for array in (mdp.transitions, mdp.rewards, mdp.initial))
+    pairs = mdp.states * mdp.actions if mdp.allowed is None else int(mdp.allowed.sum())
     rows = [
         ("states", f"{mdp.states} ({reachable} reachable, {absorbing} absorbing, {starts} to start from)"),
-        ("actions", str(mdp.actions)),
+        ("actions", str(mdp.actions) + ("" if mdp.allowed is None else f" ({pairs / mdp.states:.3g} on average)")),
         ("objectives", str(mdp.objectives)),
         ("discount", f"{mdp.discount:g} (a horizon of {1 / (1 - mdp.discount):.6g} steps)"),
-        ("successors", f"{float((mdp.transitions > 0).sum(axis=2).mean()):.1f} per state and action, on average"),
-        ("memory", _bytes(size)),
+        ("successors", f"{_rows(mdp).nnz / pairs:.1f} per state and action, on average"),
+        ("memory", readable(mdp.nbytes) + (", sparse" if mdp.is_sparse else "")),
     ]
     rows += [("note", note) for note in mdp.notes]
     return [Section(f"{path}: a model", rows), _objectives(mdp)]
@@ -91,15 +95,28 @@ def value_ranges(mdp: MDP) -> list[tuple[float, float]]:
     ]
 
 
+def _rows(mdp: MDP) -> csr_array:
+    """Transitions as ``(S*A, S)`` without explicit zeros."""
+    import numpy as np
+    from scipy import sparse
+
+    kernel = mdp.transitions
+    return sparse.csr_array(kernel.reshape(-1, mdp.states)) if isinstance(kernel, np.ndarray) else kernel
+
+
 def reachable_states(mdp: MDP) -> int:
     """How many states can ever be visited."""
     import numpy as np
 
-    edges: np.ndarray = np.any(mdp.transitions > 0, axis=1)
-    seen = np.asarray(mdp.initial > 0)
+    rows = _rows(mdp)
+    starts = rows.indptr[:: mdp.actions]  # the successors of a state, whatever the action, lie beside each other
+    seen = mdp.initial > 0
     frontier = np.flatnonzero(seen)
     while len(frontier):
-        frontier = np.flatnonzero(np.any(edges[frontier], axis=0) & ~seen)
+        lengths = starts[frontier + 1] - starts[frontier]
+        inner = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        following = np.unique(rows.indices[np.repeat(starts[frontier], lengths) + inner])
+        frontier = following[~seen[following]]
         seen[frontier] = True
     return int(seen.sum())
 
@@ -108,13 +125,9 @@ def absorbing_states(mdp: MDP) -> int:
     """How many states are never left."""
     import numpy as np
 
-    stay = np.einsum("sas->sa", mdp.transitions)
-    return int((stay >= 1 - 1e-12).all(axis=1).sum())
-
-
-def _bytes(count: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
+    rows = _rows(mdp)
+    owner = np.repeat(np.arange(mdp.states * mdp.actions), np.diff(rows.indptr))
+    stays = rows.indices == owner // mdp.actions
+    stay = np.bincount(owner[stays], rows.data[stays], minlength=mdp.states * mdp.actions)
+    certain = stay.reshape(mdp.states, mdp.actions) >= 1 - 1e-12
+    return int((certain if mdp.allowed is None else certain | ~mdp.allowed).all(axis=1).sum())

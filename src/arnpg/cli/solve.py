@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,13 +188,16 @@ def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, se
         show(sections(solution, given.out, given.plot))
     if not solution.certified:
         complain(f"not certified: the relative gap is {solution.relative_gap:.1e}, violation {solution.violation:.1e}.")
+    if any(note.startswith("interrupted") for note in solution.notes):
+        return 128 + signal.SIGINT
     return 0 if solution.certified else NOT_CERTIFIED
 
 
 def _progress_text(mdp: MDP, seen: Progress) -> str:
     values = "  ".join(f"{name} {value:.6g}" for name, value in zip(mdp.names, seen.values, strict=True))
     steps = f"{seen.step}/{seen.steps}" if seen.steps else f"{seen.step}"
-    return f"step {steps}  gap {seen.gap:.1e}  {seen.seconds:.1f} s  {values}"
+    left = "" if seen.left is None else f", about {seen.left:.0f} s left"
+    return f"step {steps}  gap {seen.gap:.1e}  {seen.seconds:.1f} s{left}  {values}"
 
 
 def _whole(flag: str, text: str | None) -> int | None:

@@ -2,10 +2,10 @@
 
 For any function ``U`` of the state and any weights ``G``, with ``T`` the Bellman operator of the reward ``<G, r>``,
 
-    max_pi <G, V^pi(rho)>  <=  <rho, U> + max(0, max_s (T U - U)(s)) / (1 - gamma),
+    max_pi <G, V^pi(rho)>  <=  <rho, U> + max_s (T U - U)(s) / (1 - gamma).
 
-and a policy's value lies within ``|r_pi + gamma P_pi U - U| / (1 - gamma)`` of ``U``. With the inequality of
-``arnpg.objectives`` this bounds the optimum of every criterion, and shows infeasibility where it is so.
+With the inequality of ``arnpg.objectives`` this bounds the optimum of every criterion, and shows infeasibility where it
+is so. What a policy's own values may err by is known to the kernel that computed them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from arnpg.tabular.host import HostCriterion
-from arnpg.tabular.kernel import DenseKernel, Policy
+from arnpg.tabular.kernel import AbstractKernel
 
-__all__ = ["Infeasibility", "criterion_bound", "single_objective_bound", "value_error"]
+__all__ = ["UNIT", "Infeasibility", "criterion_bound", "single_objective_bound"]
 
 UNIT = 2.0**-53
 
@@ -37,20 +37,21 @@ class Infeasibility(NamedTuple):
 
 
 def single_objective_bound(
-    kernel: DenseKernel, weights: np.ndarray, state_values: np.ndarray, backed_up: np.ndarray | None = None
+    kernel: AbstractKernel, weights: np.ndarray, state_values: np.ndarray, improved: np.ndarray | None = None
 ) -> float:
     """An upper bound of ``max_pi <G, V^pi(rho)>`` from any guess ``U`` ``(S,)`` of the optimal value function.
 
-    ``backed_up`` may hand in ``<G, r> + gamma P U`` ``(S, A)`` where it is known already.
+    ``improved`` may hand in ``TU`` ``(S,)`` where it is known already.
     """
     mdp = kernel.mdp
-    if backed_up is None:
-        backed_up = np.tensordot(weights, mdp.rewards, 1) + mdp.discount * kernel.backup(state_values)
+    if improved is None:
+        improved = kernel.bellman(np.tensordot(weights, mdp.rewards, 1), state_values)
     largest = float(np.abs(state_values).max())
-    size = float(np.abs(weights) @ np.abs(mdp.rewards).max(axis=(1, 2)))
+    size = float(np.abs(weights) @ mdp.reward_sizes)
     rounding = UNIT * ((len(weights) + 2) * size + (kernel.row_length + 4) * largest)
-    excess = max(0.0, float((backed_up.max(axis=1) - state_values).max()) + rounding)
-    return float(mdp.initial @ state_values) + excess * kernel.horizon + UNIT * mdp.states * largest
+    excess = float((improved - state_values).max()) + rounding
+    reach = kernel.horizon if excess > 0 else kernel.least_horizon
+    return float(mdp.initial @ state_values) + excess * reach + UNIT * mdp.states * largest
 
 
 def criterion_bound(
@@ -60,13 +61,3 @@ def criterion_bound(
     gradient, constant = criterion.support(at, worst_case)
     size = np.abs(gradient) @ np.abs(at) + abs(constant) + multipliers @ np.abs(criterion.thresholds)
     return float(constant - multipliers @ criterion.thresholds + single + 4 * (len(at) + 2) * UNIT * size)
-
-
-def value_error(kernel: DenseKernel, policy: Policy, rewards: np.ndarray, state_values: np.ndarray) -> np.ndarray:
-    """A bound of ``|V_i^pi(rho) - <rho, U_i>|`` for each of the rewards; ``state_values`` is ``(m, S)``."""
-    mdp = kernel.mdp
-    residual = kernel.under(policy, rewards) + mdp.discount * kernel.step(policy, state_values) - state_values
-    largest = np.abs(state_values).max(axis=1)
-    sizes = np.abs(rewards).max(axis=(1, 2)) + largest
-    rounding = UNIT * (kernel.row_length + mdp.actions + 4) * sizes
-    return (np.abs(residual).max(axis=1) + rounding) * kernel.horizon + UNIT * mdp.states * largest

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from arnpg.errors import ModelError
+from arnpg.tabular import memory
 
-__all__ = ["discount", "initial", "names", "numbers", "rewards", "transitions"]
+__all__ = ["allowed", "clip_rounding", "discount", "frozen", "initial", "names", "numbers", "rewards", "transitions"]
 
 ROW_SUM_TOLERANCE = 1e-8
 ROUNDING = 1e-12
+SPARSE_CURE = "give transitions as a sparse matrix (MDP.from_sparse) or by successors (MDP.from_slots)"
 
 
 def numbers(argument: str, given: Any) -> np.ndarray:
-    """A float64 array of finite numbers, always a fresh copy."""
+    """A float64 array of finite numbers: a fresh copy, unless nobody can write to what is given (a memory map)."""
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:
@@ -26,7 +28,9 @@ def numbers(argument: str, given: Any) -> np.ndarray:
         raise ModelError(
             f"{argument} must hold real numbers, got dtype {array.dtype}; ragged lists and objects are not arrays."
         )
-    array = np.array(array, dtype=np.float64, order="C")
+    if not (frozen(array) and array.dtype == np.float64 and array.flags.c_contiguous):
+        memory.require(8 * array.size, f"{argument} of shape {array.shape}", SPARSE_CURE)
+        array = np.array(array, dtype=np.float64, order="C")
     total = array.sum()
     if not math.isfinite(total):
         bad = np.argwhere(~np.isfinite(array))
@@ -38,18 +42,49 @@ def numbers(argument: str, given: Any) -> np.ndarray:
     return array
 
 
-def transitions(given: Any, normalize: bool, notes: list[str]) -> np.ndarray:
-    """``(S, A, S)`` with rows that are distributions."""
+def frozen(array: np.ndarray) -> bool:
+    """Whether neither the array nor any array it is a view of can be written to."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return True
+
+
+def allowed(given: Any, shape: tuple[int, int]) -> np.ndarray | None:
+    """``(S, A)`` booleans with at least one action in each state; none where every action is allowed."""
+    if given is None:
+        return None
+    mask = np.asarray(given)
+    if mask.dtype != np.bool_ or mask.shape != shape:
+        raise ModelError(f"allowed must be booleans of shape (S, A) = {shape}, got {mask.dtype} of shape {mask.shape}.")
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if len(empty):
+        raise ModelError(
+            f"allowed[{empty[0]}] must allow at least one action, got none ({len(empty)} such states); "
+            "a state without a choice still has one action, such as waiting."
+        )
+    return None if mask.all() else mask.copy()
+
+
+def transitions(given: Any, mask: Any, normalize: bool, notes: list[str]) -> tuple[np.ndarray, np.ndarray | None]:
+    """``(S, A, S)`` with rows that are distributions, and the actions that are allowed; other actions' rows are 0."""
     kernel = numbers("transitions", given)
     _transition_shape(kernel.shape)
-    _clip_rounding("transitions", kernel, notes)
+    usable = allowed(mask, kernel.shape[:2])
+    if usable is not None:
+        kernel = np.where(usable[:, :, None], kernel, 0.0)
+    kernel = clip_rounding("transitions", kernel, notes)
     sums = kernel.sum(axis=2)
     off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if usable is not None:
+        off &= usable
     if off.any() and not (normalize and (sums > 0).all()):
         state, action = np.argwhere(off)[0]
         total = sums[state, action]
         cure = (
-            "make it absorbing with transitions[s, a, s] = 1"
+            "make it absorbing with transitions[s, a, s] = 1, or leave the action out of allowed"
             if total == 0
             else "normalise the row or pass normalize=True"
         )
@@ -57,9 +92,9 @@ def transitions(given: Any, normalize: bool, notes: list[str]) -> np.ndarray:
             f"transitions[{state}, {action}] must sum to 1, got {total:.6f} ({int(off.sum())} such rows); {cure}."
         )
     if off.any():
-        kernel /= sums[:, :, None]
+        kernel = kernel / np.where(sums > 0, sums, 1.0)[:, :, None]
         notes.append(f"{int(off.sum())} rows of transitions were normalised, as asked")
-    return kernel
+    return kernel, usable
 
 
 def _transition_shape(shape: tuple[int, ...]) -> None:
@@ -75,23 +110,23 @@ def _transition_shape(shape: tuple[int, ...]) -> None:
     raise ModelError(f"transitions must have shape (S, A, S), got {shape}{hint}.")
 
 
-def _clip_rounding(argument: str, array: np.ndarray, notes: list[str]) -> None:
+def clip_rounding(argument: str, array: np.ndarray, notes: list[str]) -> np.ndarray:
     """Entries such as -1e-17 from a floating subtraction become zero; real negatives are refused."""
     if array.min(initial=0.0) >= 0:
-        return
+        return array
     negative = array < 0
     if array.min() < -ROUNDING:
         worst = np.unravel_index(array.argmin(), array.shape)
         place = ", ".join(str(int(i)) for i in worst)
         raise ModelError(f"{argument}[{place}] must be >= 0, got {array[worst]:g}; probabilities are not negative.")
-    array[negative] = 0.0
     notes.append(f"{int(negative.sum())} entries of {argument} were negative by rounding and set to zero")
+    return np.where(negative, 0.0, array)
 
 
 def rewards(
-    given: Any, labels: Sequence[str] | None, shape: tuple[int, int], notes: list[str]
+    given: Any, labels: Sequence[str] | None, mask: np.ndarray | None, shape: tuple[int, int], notes: list[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """``(m, S, A)`` and the objectives' names."""
+    """``(m, S, A)`` and the objectives' names; 0 where an action is not allowed."""
     if isinstance(given, Mapping):
         if labels is not None:
             raise ModelError("names must be left out where rewards is a mapping; its keys are the names.")
@@ -110,6 +145,8 @@ def rewards(
         raise ModelError("rewards must hold at least one objective, got none.")
     if len(labels) != len(table):
         raise ModelError(f"names must name each of the {len(table)} rewards, got {len(labels)} names.")
+    if mask is not None and table[:, ~mask].any():
+        table = np.where(mask, table, 0.0)
     _reward_ranges(table, notes)
     return table, names(labels)
 
@@ -150,7 +187,7 @@ def initial(given: Any, states: int, normalize: bool) -> np.ndarray:
     start = numbers("initial", given)
     if start.shape != (states,):
         raise ModelError(f"initial must have shape (S,) = ({states},), got {start.shape}.")
-    _clip_rounding("initial", start, [])
+    start = clip_rounding("initial", start, [])
     total = start.sum()
     if abs(total - 1) > ROW_SUM_TOLERANCE and not (normalize and total > 0):
         raise ModelError(f"initial must sum to 1, got {total:.6f}; normalise it or pass normalize=True.")

@@ -17,14 +17,14 @@ import numpy as np
 from arnpg.errors import NumericalError, ObjectiveError
 from arnpg.tabular.certificate import criterion_bound
 from arnpg.tabular.host import HostCriterion
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel, Point
 from arnpg.tabular.master import Mixture, best_mixture
-from arnpg.tabular.oracle import Point, policy_iteration
 
 __all__ = ["Budget", "Columns", "Progress", "Round", "generate"]
 
 MAX_COLUMNS = 120
 LOOSEST, TIGHTEST = 1e-3, 1e-12
+RESOLVED = 0.3  # an ascent may end when its own bounds are this near, relative to what it promises
 
 
 class Round(NamedTuple):
@@ -53,7 +53,7 @@ class Budget(NamedTuple):
     deadline: float
 
 
-Progress = Callable[[Round], None]
+Progress = Callable[[Round, Mixture], None]
 
 
 class Columns:
@@ -81,13 +81,16 @@ class Columns:
         """The point with the largest ``<G, V>``: the farthest start for the oracle."""
         return self.points[int((weights @ self.matrix).argmax())]
 
-    def weigh(self, weights: np.ndarray) -> None:
-        """Note the last mixture; drop the idlest points where there are too many."""
-        self._weights = weights
-        if len(weights) > MAX_COLUMNS:
-            kept = np.sort(np.argsort(-weights)[: MAX_COLUMNS // 2])
+    def prune(self) -> None:
+        """Drop the idlest points of the last mixture where there are too many."""
+        if len(self.points) > MAX_COLUMNS:
+            kept = np.sort(np.argsort(-self._weights)[: MAX_COLUMNS // 2])
             self.points, self.matrix = [self.points[i] for i in kept], self.matrix[:, kept]
-            self._weights = weights[kept]
+            self._weights = self._weights[kept]
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Note the last mixture."""
+        self._weights = weights
 
     @property
     def start(self) -> np.ndarray:
@@ -96,7 +99,7 @@ class Columns:
 
 
 def generate(
-    kernel: DenseKernel,
+    kernel: AbstractKernel,
     criterion: HostCriterion,
     columns: Columns,
     enough: Callable[[Round], bool],
@@ -109,27 +112,15 @@ def generate(
     evaluations = 0
     for number in range(budget.max_rounds):
         mixture, objective = _mixture(criterion, columns, tolerance, number)
-        weights, single, new, used = _price(kernel, criterion, columns, mixture)
-        bound = criterion_bound(criterion, mixture.values, mixture.multipliers, mixture.worst_case, single)
-        proof = min(proof, _Proof(bound, mixture.worst_case), key=lambda p: p.bound)
-        evaluations += used
-        elapsed = time.monotonic() - began
-        shown = Round(
-            number,
-            mixture.values,
-            objective,
-            proof.bound,
-            weights,
-            mixture.multipliers,
-            proof.worst_case,
-            evaluations,
-            elapsed,
-        )
+        round_of = _RoundOf(criterion, mixture, objective, proof, number, evaluations, began)
+        priced = _price(kernel, round_of, columns, enough, budget)
+        shown = round_of(priced.single, priced.used)
+        proof, evaluations = _Proof(shown.bound, shown.worst_case), shown.evaluations
         if progress is not None:
-            progress(shown)
-        if enough(shown) or time.monotonic() > budget.deadline or (not new and tolerance <= TIGHTEST):
+            progress(shown, mixture)
+        if enough(shown) or time.monotonic() > budget.deadline or (not priced.new and tolerance <= TIGHTEST):
             break
-        tolerance = _next_tolerance(tolerance, shown, new)
+        tolerance = _next_tolerance(tolerance, shown, priced.new)
     return shown, mixture
 
 
@@ -138,8 +129,52 @@ class _Proof(NamedTuple):
     worst_case: np.ndarray
 
 
+class _RoundOf(NamedTuple):
+    """What a round would show if an ascent ended with a given bound."""
+
+    criterion: HostCriterion
+    mixture: Mixture
+    objective: float
+    proof: _Proof
+    number: int
+    evaluations: int
+    began: float
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The ascent weights ``G`` of the mixture."""
+        gradient, _ = self.criterion.support(self.mixture.values, self.mixture.worst_case)
+        return gradient + self.mixture.multipliers @ self.criterion.rows
+
+    def __call__(self, single: float, used: int) -> Round:
+        """With ``single`` a bound of ``max_pi <G, V^pi>``, reached by ``used`` evaluations."""
+        mixture = self.mixture
+        bound = criterion_bound(self.criterion, mixture.values, mixture.multipliers, mixture.worst_case, single)
+        proof = min(self.proof, _Proof(bound, mixture.worst_case), key=lambda p: p.bound)
+        return Round(
+            self.number,
+            mixture.values,
+            self.objective,
+            proof.bound,
+            self.weights,
+            mixture.multipliers,
+            proof.worst_case,
+            self.evaluations + used,
+            time.monotonic() - self.began,
+        )
+
+
+class _Priced(NamedTuple):
+    """A bound of ``max_pi <G, V^pi>``, how many points were new, evaluations used."""
+
+    single: float
+    new: int
+    used: int
+
+
 def _mixture(criterion: HostCriterion, columns: Columns, tolerance: float, number: int) -> tuple[Mixture, float]:
     """The master's answer over the points so far, and ``F`` of it; says the round where ``F`` misbehaves."""
+    columns.prune()
     try:
         mixture = best_mixture(criterion, columns.matrix, tolerance, columns.start)
         objective = criterion.value(mixture.values)
@@ -154,17 +189,23 @@ def _mixture(criterion: HostCriterion, columns: Columns, tolerance: float, numbe
 
 
 def _price(
-    kernel: DenseKernel, criterion: HostCriterion, columns: Columns, mixture: Mixture
-) -> tuple[np.ndarray, float, int, int]:
-    """Ascent weights ``G``, a bound of ``max_pi <G, V^pi>``, new points, and evaluations used."""
-    gradient, _ = criterion.support(mixture.values, mixture.worst_case)
-    weights = gradient + mixture.multipliers @ criterion.rows
-    single, new, used = np.inf, 0, -1
-    for point, bound in policy_iteration(kernel, weights, columns.best(weights)):
-        new += columns.add(point) if used >= 0 else 0
-        used += 1
-        single = min(single, bound)
-    return weights, single, new, used
+    kernel: AbstractKernel, round_of: _RoundOf, columns: Columns, enough: Callable[[Round], bool], budget: Budget
+) -> _Priced:
+    """Ascend along the mixture's weights until the round is decided, or the ascent says enough of where it leads."""
+    weights, single, new, used = round_of.weights, np.inf, 0, 0
+    level = float(weights @ round_of.mixture.values)
+    start = columns.best(weights)
+
+    def decided(lower: float, upper: float) -> bool:
+        resolved = upper - lower <= RESOLVED * (upper - level)
+        return resolved or enough(round_of(upper, used)) or time.monotonic() > budget.deadline
+
+    for step in kernel.ascend(weights, start, decided):
+        single = min(single, step.upper)
+        if step.point is not start:
+            used += 1
+            new += step.point is not None and columns.add(step.point)
+    return _Priced(single, new, used)
 
 
 def _next_tolerance(tolerance: float, shown: Round, new: int) -> float:

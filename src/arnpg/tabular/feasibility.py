@@ -15,9 +15,8 @@ from arnpg.errors import InfeasibleError, ObjectiveError
 from arnpg.tabular.certificate import Infeasibility
 from arnpg.tabular.column_generation import Budget, Columns, Round, generate
 from arnpg.tabular.host import HostCriterion, least_of
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.master import Mixture
-from arnpg.tabular.oracle import evaluate_point
 from arnpg.tabular.policy import mix
 
 __all__ = ["find_feasible", "value_units"]
@@ -27,16 +26,14 @@ AMPLE = 1e-2  # a slack that needs no improvement
 FLATTEST = 1e-3  # an objective's range counts as at least this share of its size: rounding is relative to size
 
 
-def value_units(kernel: DenseKernel) -> np.ndarray:
+def value_units(kernel: AbstractKernel) -> np.ndarray:
     """The range of each objective's values, as the rewards allow it; ``(m,)``."""
-    rewards = kernel.mdp.rewards
-    sizes = np.abs(rewards).max(axis=(1, 2))
-    ranges = np.maximum(np.ptp(rewards, axis=(1, 2)), FLATTEST * sizes)
+    ranges = np.maximum(kernel.mdp.reward_ranges, FLATTEST * kernel.mdp.reward_sizes)
     return np.where(ranges > 0, ranges, 1.0) / (1 - kernel.mdp.discount)
 
 
 def find_feasible(
-    kernel: DenseKernel, criterion: HostCriterion, columns: Columns, budget: Budget, notes: list[str]
+    kernel: AbstractKernel, criterion: HostCriterion, columns: Columns, budget: Budget, notes: list[str]
 ) -> HostCriterion:
     """A criterion whose constraints some mixture of ``columns`` meets strictly.
 
@@ -66,7 +63,7 @@ def find_feasible(
 
 
 def _most_slack(
-    kernel: DenseKernel, rows: np.ndarray, offsets: np.ndarray, columns: Columns, budget: Budget
+    kernel: AbstractKernel, rows: np.ndarray, offsets: np.ndarray, columns: Columns, budget: Budget
 ) -> tuple[Round, Mixture]:
     """Rounds until the least slack is within a factor of ten of the best, or the sign of the best is settled."""
 
@@ -79,7 +76,7 @@ def _most_slack(
 
 
 def _require_domain(
-    kernel: DenseKernel, criterion: HostCriterion, columns: Columns, budget: Budget, ranges: np.ndarray
+    kernel: AbstractKernel, criterion: HostCriterion, columns: Columns, budget: Budget, ranges: np.ndarray
 ) -> None:
     """Find a mixture inside the constraints and the domain of ``F``, or name the objective that forbids it."""
     rows = np.vstack([criterion.rows, criterion.domain_rows])
@@ -99,7 +96,7 @@ def _require_domain(
 
 
 def _refuse_constraints(
-    kernel: DenseKernel,
+    kernel: AbstractKernel,
     criterion: HostCriterion,
     columns: Columns,
     mixture: Mixture,
@@ -108,8 +105,7 @@ def _refuse_constraints(
 ) -> NoReturn:
     """Raise the error that carries the proof."""
     used = np.flatnonzero(mixture.weights > 0)
-    policy = mix(kernel, [columns.points[i].policy for i in used], mixture.weights[used])
-    values = evaluate_point(kernel, policy).values
+    policy, values, _ = mix(kernel, [columns.points[i] for i in used], mixture.weights[used])
     violations = np.maximum(-criterion.slack(values), 0.0)
     proof = Infeasibility(shown.worst_case / units, -shown.bound, violations, values, policy)
     raise InfeasibleError(

@@ -1,69 +1,84 @@
-"""Policy evaluation and one-step backups on a dense model, on the host: LAPACK answers first, without compiling."""
+"""What the solver needs of a model, dense or sparse: evaluate policies, improve them, mix them, and be rigorous.
+
+The corrective master, the certificate and the search for a feasible policy know this interface and nothing below it.
+"""
 
 from __future__ import annotations
 
-from typing import final
+import abc
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from arnpg.tabular.mdp import MDP
 
-__all__ = ["DenseKernel"]
+__all__ = ["AbstractKernel", "Ascent", "Enough", "Point", "Policy"]
 
 Policy = np.ndarray  # (S,) actions of a deterministic policy, or (S, A) probabilities
+Enough = Callable[[float, float], bool]  # of a lower and an upper bound of ``max_pi <G, V^pi(rho)>``
 
 
-@final
-class DenseKernel:
-    """``P`` of a dense model and the linear algebra that the solver needs of it."""
+class Point(NamedTuple):
+    """A policy, its values ``(m,)``, and what its kernel knows beside: value functions, or where the policy goes."""
 
-    def __init__(self, mdp: MDP) -> None:
-        """Keep views, no copies; ``horizon`` bounds ``sum_t gamma^t |P^t|``, rows that sum to 1 + 1e-8 included."""
-        self.mdp = mdp
-        self._rows = mdp.transitions.reshape(-1, mdp.states)
-        self.row_length = mdp.states
-        contraction = mdp.discount * mdp.largest_row_sum
-        self.horizon = 1 / (1 - contraction) if contraction < 1 else np.inf
+    policy: Policy
+    values: np.ndarray
+    detail: np.ndarray
 
-    def backup(self, values: np.ndarray) -> np.ndarray:
-        """``(P U)(s, a) = sum_t P(t | s, a) U(t)`` for ``U`` of shape ``(S,)``, shape ``(S, A)``."""
-        return (self._rows @ values).reshape(self.mdp.states, self.mdp.actions)
 
-    def step(self, policy: Policy, values: np.ndarray) -> np.ndarray:
-        """``P_pi U`` for ``U`` of shape ``(m, S)``."""
-        return values @ self._under(policy).T
+class Ascent(NamedTuple):
+    """One step towards ``max_pi <G, V^pi(rho)>``: an upper bound of it, and a point where one was evaluated."""
 
-    def evaluate(self, policy: Policy, rewards: np.ndarray) -> np.ndarray:
-        """``V = (I - gamma P_pi)^{-1} r_pi`` for rewards ``(m, S, A)``; shape ``(m, S)``."""
-        return self._solve(policy, self.under(policy, rewards).T, transpose=False).T
+    point: Point | None
+    upper: float
 
-    def occupancy(self, policy: Policy) -> np.ndarray:
+
+class AbstractKernel(abc.ABC):
+    """A model's transitions ``P`` with the linear algebra of policies.
+
+    ``horizon`` bounds ``sum_t gamma^t |P^t|``, rows that sum to 1 + 1e-8 included, ``least_horizon`` is below it;
+    ``row_length`` bounds the successors of a state; values that differ by less than ``noise``, relatively, are equal.
+    """
+
+    mdp: MDP
+    row_length: int
+    noise: float
+
+    @property
+    def horizon(self) -> float:
+        """``1 / (1 - gamma (1 + 1e-8))``, roughly; infinite where rounding alone could make the sum diverge."""
+        contraction = self.mdp.discount * self.mdp.row_sums[1]
+        return 1 / (1 - contraction) if contraction < 1 else np.inf
+
+    @property
+    def least_horizon(self) -> float:
+        """``1 / (1 - gamma (1 - 1e-8))``, roughly."""
+        return 1 / (1 - self.mdp.discount * self.mdp.row_sums[0])
+
+    @abc.abstractmethod
+    def evaluate(self, policy: Policy, guess: np.ndarray | None = None) -> Point:
+        """All ``m`` values of a policy; ``guess`` is where the policy is thought to go, ``(S,)``."""
+
+    @abc.abstractmethod
+    def error(self, point: Point) -> np.ndarray:
+        """A bound of ``|V_i^pi(rho) - values_i|`` for each objective, rounding included; ``(m,)``."""
+
+    @abc.abstractmethod
+    def bellman(self, reward: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """``(TU)(s) = max_a r(s, a) + gamma (P U)(s, a)`` over allowed actions; ``(S,)``."""
+
+    @abc.abstractmethod
+    def ascend(self, weights: np.ndarray, start: Point, enough: Enough) -> Iterator[Ascent]:
+        """Improve ``<G, V>`` until no action is better or the bounds are ``enough``; ends with a point."""
+
+    @abc.abstractmethod
+    def occupancy(self, point: Point) -> np.ndarray:
         """``d(s) = (1 - gamma) sum_t gamma^t P(s_t = s)``, the state visitation of Section 2; shape ``(S,)``."""
-        start = (1 - self.mdp.discount) * self.mdp.initial
-        return np.maximum(self._solve(policy, start, transpose=True), 0.0)
 
-    def under(self, policy: Policy, table: np.ndarray) -> np.ndarray:
-        """``sum_a pi(a | s) f(s, a)`` for tables ``(m, S, A)``; shape ``(m, S)``."""
-        if policy.ndim == 1:
-            return table[:, np.arange(len(policy)), policy]
-        return np.einsum("sa,msa->ms", policy, table)
-
-    def _solve(self, policy: Policy, right: np.ndarray, transpose: bool) -> np.ndarray:
-        """Factor the transpose, which is Fortran-ordered already, so that LAPACK copies nothing."""
-        factors = scipy.linalg.lu_factor(self._system(policy).T, overwrite_a=True, check_finite=False)
-        return scipy.linalg.lu_solve(factors, right, trans=0 if transpose else 1, check_finite=False)
-
-    def _system(self, policy: Policy) -> np.ndarray:
-        """``I - gamma P_pi``; strictly diagonally dominant, so never singular."""
-        system = self._under(policy)
-        system *= -self.mdp.discount
-        system.flat[:: self.mdp.states + 1] += 1.0
-        return system
-
-    def _under(self, policy: Policy) -> np.ndarray:
-        """``P_pi``, a fresh array."""
-        transitions = self.mdp.transitions
-        if policy.ndim == 1:
-            return transitions[np.arange(len(policy)), policy]
-        return np.matmul(policy[:, None, :], transitions)[:, 0]
+    def uniform(self) -> Point:
+        """The policy that takes every allowed action with the same probability."""
+        mdp = self.mdp
+        if mdp.allowed is None:
+            return self.evaluate(np.full((mdp.states, mdp.actions), 1 / mdp.actions))
+        return self.evaluate(mdp.allowed / mdp.allowed.sum(axis=1, keepdims=True))

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from arnpg.errors import SettingsError
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel, Point, Policy
 
 __all__ = ["TabularPolicy", "mix"]
 
@@ -51,22 +51,26 @@ class TabularPolicy:
         return f"TabularPolicy(states={states}, actions={actions}, randomises in {random})"
 
 
-def mix(kernel: DenseKernel, policies: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """The stationary policy whose values are the weighted mean of the policies' values; ``(S, A)``.
+def mix(kernel: AbstractKernel, points: Sequence[Point], weights: np.ndarray) -> Point:
+    """The stationary policy whose values are the weighted mean of the points' values.
 
     Occupancies are averaged, ``d(s, a) = sum_j w_j d_j(s) pi_j(a | s)``, and normalised per state. Where no policy
-    ever goes, actions are those of the policy with the largest weight.
+    ever goes, actions are those of the point with the largest weight.
     """
-    states, actions = kernel.mdp.states, kernel.mdp.actions
-    joint = np.zeros((states, actions))
-    for policy, weight in zip(policies, weights, strict=True):
-        joint += weight * kernel.occupancy(policy)[:, None] * as_table(policy, actions)
-    total = joint.sum(axis=1, keepdims=True)
-    unvisited = total[:, 0] <= 0
-    joint[unvisited] = as_table(policies[int(np.argmax(weights))], actions)[unvisited]
-    return joint / joint.sum(axis=1, keepdims=True)
+    joint = np.zeros((kernel.mdp.states, kernel.mdp.actions))
+    for point, weight in zip(points, weights, strict=True):
+        _add(joint, weight * kernel.occupancy(point), point.policy)
+    total = joint.sum(axis=1)
+    unvisited = total <= 0
+    if unvisited.any():
+        _add(joint, unvisited.astype(float), points[int(np.argmax(weights))].policy)
+    policy = joint / joint.sum(axis=1, keepdims=True)
+    return kernel.evaluate(policy, total / total.sum())
 
 
-def as_table(policy: np.ndarray, actions: int) -> np.ndarray:
-    """Probabilities ``(S, A)`` of a policy that may be given by its actions ``(S,)``."""
-    return policy if policy.ndim == 2 else np.eye(actions)[policy]
+def _add(joint: np.ndarray, visits: np.ndarray, policy: Policy) -> None:
+    """``joint(s, a) += visits(s) pi(a | s)``."""
+    if policy.ndim == 2:
+        joint += visits[:, None] * policy
+    else:
+        joint[np.arange(len(policy)), policy] += visits

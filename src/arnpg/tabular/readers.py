@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from arnpg.archive import read_archive, write_archive
 from arnpg.errors import ModelError
@@ -17,15 +18,24 @@ from arnpg.tabular.mdp import MDP
 
 __all__ = ["damage_named", "from_gymnasium", "load_model", "save_model"]
 
-REQUIRED = ("transitions", "rewards", "discount")
-OPTIONAL = ("names", "initial")
+REQUIRED = ("rewards", "discount")
+FORMS = (("transitions",), ("data", "indices", "indptr"), ("successors", "probabilities"))
+OPTIONAL = ("names", "initial", "allowed")
+KNOWN = (*FORMS[0], *REQUIRED, *OPTIONAL, *FORMS[1], *FORMS[2])
 
 Reward = Callable[[int, int, int], float]
 
 
 def save_model(mdp: MDP, path: str | os.PathLike) -> None:
-    """Write a model to one ``.npz`` file, without pickle; ``arnpg.load`` reads it back."""
-    arrays = {"transitions": mdp.transitions, "rewards": mdp.rewards, "initial": mdp.initial}
+    """Write a model to one ``.npz`` file, without pickle; ``arnpg.load`` reads it back, mapped where it is large."""
+    kernel = mdp.transitions
+    if isinstance(kernel, np.ndarray):
+        arrays = {"transitions": kernel}
+    else:
+        arrays = {"data": kernel.data, "indices": kernel.indices, "indptr": kernel.indptr}
+    arrays |= {"rewards": mdp.rewards, "initial": mdp.initial}
+    if mdp.allowed is not None:
+        arrays["allowed"] = mdp.allowed
     header = {"names": list(mdp.names), "discount": mdp.discount}
     write_archive(path, "model", header, arrays)
 
@@ -33,20 +43,39 @@ def save_model(mdp: MDP, path: str | os.PathLike) -> None:
 def load_model(path: str | os.PathLike) -> MDP:
     """Read a model that ``save_model`` wrote, or ``numpy.savez`` with these keys.
 
-    ``transitions`` ``(S, A, S)``, ``rewards`` ``(m, S, A)`` and ``discount`` are needed; ``names`` and ``initial`` are
-    welcome. Every check of ``MDP`` applies.
+    ``rewards`` ``(m, S, A)`` and ``discount`` are needed, and one of ``transitions`` ``(S, A, S)``, ``successors`` with
+    ``probabilities`` ``(S, A, K)``, or ``data``, ``indices``, ``indptr`` of a compressed sparse ``(S*A, S)`` matrix;
+    ``names``, ``initial`` and ``allowed`` are welcome. Every check of ``MDP`` applies.
     """
     with damage_named(path):
         header, arrays = read_archive(path, "model")
     entries = {**arrays, **{name: header[name] for name in ("names", "discount") if name in header}}
-    _check_entries(path, entries)
-    given = {name: entries[name] for name in (*REQUIRED, *OPTIONAL) if name in entries}
+    form = _check_entries(path, entries)
+    given = {name: entries[name] for name in ("discount", *OPTIONAL) if name in entries}
     if isinstance(given.get("names"), np.ndarray):
         given["names"] = [str(name) for name in np.atleast_1d(given["names"])]
+    parts = [entries[name] for name in form]
     try:
-        return MDP(given.pop("transitions"), given.pop("rewards"), **given)
+        if form == FORMS[2]:
+            return MDP.from_slots(*parts, entries["rewards"], **given)
+        transitions = parts[0] if form == FORMS[0] else _compressed(parts, np.shape(entries["rewards"]))
+        return MDP(transitions, entries["rewards"], **given)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from error
+
+
+def _compressed(parts: list[np.ndarray], shape: tuple[int, ...]) -> sparse.csr_array:
+    """The matrix of three arrays, whose indices are checked: SciPy would believe them."""
+    data, indices, indptr = parts
+    if len(shape) != 3:
+        raise ModelError(f"rewards must have shape (m, S, A), got {shape}.")
+    rows, columns = shape[1] * shape[2], shape[1]
+    whole = all(part.ndim == 1 for part in parts) and indices.dtype.kind in "iu" and indptr.dtype.kind in "iu"
+    if not whole or len(indptr) != rows + 1 or len(data) != len(indices) or indptr[0] != 0 or indptr[-1] != len(data):
+        raise ModelError(f"data, indices and indptr are not a compressed sparse matrix of shape {(rows, columns)}.")
+    if (np.diff(indptr) < 0).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < columns):
+        raise ModelError(f"indices must be in [0, {columns}) and indptr must not decrease.")
+    return sparse.csr_array((data, indices, indptr), shape=(rows, columns))
 
 
 def from_gymnasium(
@@ -97,16 +126,20 @@ def damage_named(path: str | os.PathLike) -> Iterator[None]:
         raise ModelError(f"{path} cannot be read, it is damaged: {error}.") from error
 
 
-def _check_entries(path: str | os.PathLike, entries: Mapping[str, Any]) -> None:
-    known = (*REQUIRED, *OPTIONAL)
+def _check_entries(path: str | os.PathLike, entries: Mapping[str, Any]) -> tuple[str, ...]:
+    """Refuse unknown, missing and double entries; returns in which form the transitions are."""
     for name in entries:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"perhaps you meant {near[0]!r}" if near else f"a model has {', '.join(known)}"
+        if name not in KNOWN:
+            near = difflib.get_close_matches(name, KNOWN, n=1)
+            hint = f"perhaps you meant {near[0]!r}" if near else f"a model has {', '.join(KNOWN[:6])}"
             raise ModelError(f"{path} has an entry {name!r} that no model has; {hint}.")
-    missing = [name for name in REQUIRED if name not in entries]
+    begun = [form for form in FORMS if any(name in entries for name in form)] or [FORMS[0]]
+    missing = [name for name in (*begun[0], *REQUIRED) if name not in entries]
     if missing:
-        raise ModelError(f"{path} lacks {', '.join(missing)}; a model has {', '.join(known)}.")
+        raise ModelError(f"{path} lacks {', '.join(missing)}; a model has {', '.join(KNOWN[:6])}.")
+    if len(begun) > 1:
+        raise ModelError(f"{path} has {begun[0][0]} and {begun[1][0]}; give the transitions in one form.")
+    return begun[0]
 
 
 def _table(env: Any) -> tuple[Mapping, np.ndarray | None]:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from arnpg.errors import ObjectiveError
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.choice import kernel_of
+from arnpg.tabular.kernel import AbstractKernel, Point
 from arnpg.tabular.mdp import MDP
-from arnpg.tabular.oracle import evaluate_point, policy_iteration
 
 __all__ = ["Region", "achievable_region", "extreme_point"]
 
@@ -53,23 +53,30 @@ def achievable_region(
 
 def extreme_point(mdp: MDP, weights: np.ndarray) -> np.ndarray:
     """The value vector ``(m,)`` of a policy that maximises the weighted sum."""
-    kernel = DenseKernel(mdp)
-    start = evaluate_point(kernel, np.full((mdp.states, mdp.actions), 1 / mdp.actions))
-    points = [point for point, _ in policy_iteration(kernel, weights, start)]
-    return max(points, key=lambda point: weights @ point.values).values
+    kernel = kernel_of(mdp)
+    return _climb(kernel, weights, kernel.uniform()).values
+
+
+def _climb(kernel: AbstractKernel, weights: np.ndarray, start: Point) -> Point:
+    """The best point on the way up from ``start``; to nine digits where the solver is iterative."""
+    enough = lambda lower, upper: upper - lower <= 1e-9 * (abs(lower) + abs(upper))  # noqa: E731
+    points = [step.point for step in kernel.ascend(weights, start, enough) if step.point is not None]
+    return max(points, key=lambda point: weights @ point.values)
 
 
 class _Farthest:
     """The achievable point farthest in a direction of the plane; counts its calls."""
 
     def __init__(self, mdp: MDP, axes: list[int], calls: int) -> None:
-        self._mdp, self._axes, self.left = mdp, axes, calls
+        self._kernel, self._axes, self.left = kernel_of(mdp), axes, calls
+        self._last = self._kernel.uniform()
 
     def __call__(self, direction: np.ndarray) -> np.ndarray:
         self.left -= 1
-        weights = np.zeros(self._mdp.objectives)
+        weights = np.zeros(self._kernel.mdp.objectives)
         weights[self._axes] = direction
-        return extreme_point(self._mdp, weights)[self._axes]
+        self._last = _climb(self._kernel, weights, self._last)
+        return self._last.values[self._axes]
 
 
 def _between(

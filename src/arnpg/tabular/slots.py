@@ -11,7 +11,7 @@ products release Python's lock). The chain of a policy is a selection of rows of
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -84,6 +84,11 @@ class Chain:
             parts[0] += part
         return parts[0]
 
+    def arrivals(self) -> Int[np.ndarray, " s"]:
+        """From how many states each state is reached."""
+        count = _shape(self._blocks[0][2])[1]
+        return np.sum([np.bincount(rows.indices, minlength=count) for _, _, rows in self._blocks], axis=0)
+
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -112,40 +117,10 @@ class SlotKernel:
         count = max(1, -(-self.matrix.nnz // _BLOCK_ENTRIES))
         object.__setattr__(self, "_blocks", _row_blocks(self.matrix, count, self.n_actions))
 
-    @classmethod
-    def from_matrices(
-        cls, transitions: Sequence | sparse.csr_array, allowed: Bool[np.ndarray, "s a"] | None = None
-    ) -> SlotKernel:
-        """From one ``(S * A, S)`` SciPy sparse matrix, or from one ``(S, S)`` matrix for each action."""
-        if sparse.issparse(transitions):
-            stacked = sparse.csr_array(transitions, dtype=np.float64, copy=True)
-        else:
-            stacked = _interleaved([sparse.coo_array(one) for one in transitions])
-        n_rows, n_states = _shape(stacked)
-        return cls(_canonical(stacked), n_rows // n_states, allowed)
-
-    @classmethod
-    def from_slots(
-        cls,
-        successors: Int[np.ndarray, "s a k"],
-        probabilities: Float[np.ndarray, "s a k"],
-        allowed: Bool[np.ndarray, "s a"] | None = None,
-    ) -> SlotKernel:
-        """From the successors of every state and action, padded with probability 0."""
-        n_states, n_actions, slots = successors.shape
-        starts = np.arange(n_states * n_actions + 1, dtype=np.int64) * slots
-        entries = (np.array(probabilities, np.float64).ravel(), successors.ravel().copy(), starts)
-        return cls(_canonical(sparse.csr_array(entries, shape=(n_states * n_actions, n_states))), n_actions, allowed)
-
     @property
     def n_states(self) -> int:
         """The number of states."""
         return _shape(self.matrix)[1]
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the transitions, in bytes."""
-        return self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes
 
     def slots(self) -> tuple[Int[np.ndarray, "s a k"], Float[np.ndarray, "s a k"]]:
         """Successors and probabilities as arrays with one entry a slot, rows padded with probability 0."""
@@ -211,21 +186,3 @@ def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"]
         np.copyto(best, gains[:, candidate], where=better)
         np.copyto(action, np.int32(candidate), where=better)
     return action, best
-
-
-def _interleaved(matrices: list[sparse.coo_array]) -> sparse.csr_array:
-    """Row ``s`` of matrix ``a`` as row ``s * A + a``."""
-    n_states, n_actions = cast(tuple[int, int], matrices[0].shape)[0], len(matrices)
-    rows = [one.row.astype(np.int64) * n_actions + action for action, one in enumerate(matrices)]
-    entries = np.concatenate([one.data for one in matrices]).astype(np.float64)
-    places = (np.concatenate(rows), np.concatenate([one.col for one in matrices]))
-    return sparse.csr_array((entries, places), shape=(n_states * n_actions, n_states))
-
-
-def _canonical(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Sorted successors, each once, no stored zeros, 32-bit indices wherever they suffice."""
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if max(matrix.nnz, *_shape(matrix)) < np.iinfo(np.int32).max:
-        matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
-    return matrix

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from arnpg.objectives import Criterion
-from arnpg.tabular.certificate import value_error
-from arnpg.tabular.column_generation import Budget, Columns, Progress, Round, generate
+from arnpg.tabular.column_generation import Budget, Columns, Round, generate
 from arnpg.tabular.feasibility import find_feasible
 from arnpg.tabular.host import HostCriterion, on_host
-from arnpg.tabular.kernel import DenseKernel
+from arnpg.tabular.kernel import AbstractKernel, Point, Policy
 from arnpg.tabular.master import Mixture, best_mixture
-from arnpg.tabular.oracle import Point, evaluate_point
 from arnpg.tabular.policy import mix
 
 __all__ = ["Solved", "objective_error", "relative_scale", "solve_to_gap"]
@@ -23,7 +22,6 @@ NEGLIGIBLE = 1e-13  # a mixture weight below which a point is left out of the po
 SMALLEST = (
     1e-5  # an objective smaller than this share of what rewards allow is zero by cancellation: see ``Solved.floor``
 )
-VALUE_NOISE = 1e-14  # rounding of values, relative, for each unit of horizon
 
 
 class Solved(NamedTuple):
@@ -52,13 +50,13 @@ def relative_scale(criterion: Criterion | HostCriterion, values: np.ndarray, flo
     return max(abs(host.value(values)), float(change), floor)
 
 
-def objective_error(kernel: DenseKernel, criterion: Criterion | HostCriterion, policy: np.ndarray) -> float:
+def objective_error(kernel: AbstractKernel, criterion: Criterion | HostCriterion, policy: Policy) -> float:
     """How far rounding can have moved ``F`` of a policy's computed values from ``F`` of its true ones."""
-    return _point_error(kernel, on_host(criterion, kernel.mdp.objectives), evaluate_point(kernel, policy))
+    return _point_error(kernel, on_host(criterion, kernel.mdp.objectives), kernel.evaluate(policy))
 
 
-def _point_error(kernel: DenseKernel, criterion: HostCriterion, point: Point) -> float:
-    errors = value_error(kernel, point.policy, kernel.mdp.rewards, point.state_values)
+def _point_error(kernel: AbstractKernel, criterion: HostCriterion, point: Point) -> float:
+    errors = kernel.error(point)
     if criterion.parts_rows is not None:
         parts = criterion.parts_rows @ point.values - criterion.parts_offsets
         return float(parts.min() - (parts - np.abs(criterion.parts_rows) @ errors).min())
@@ -66,47 +64,59 @@ def _point_error(kernel: DenseKernel, criterion: HostCriterion, point: Point) ->
 
 
 def solve_to_gap(
-    kernel: DenseKernel,
+    kernel: AbstractKernel,
     criterion: Criterion | HostCriterion,
     *,
     gap: float,
     max_rounds: int,
     time_limit: float,
-    progress: Progress | None = None,
+    progress: Callable[[Round], None] | None = None,
+    columns: Columns | None = None,
 ) -> Solved:
-    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``."""
+    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``, from points known before, if there are any."""
     mdp = kernel.mdp
     host, budget = on_host(criterion, mdp.objectives), Budget(max_rounds, time.monotonic() + time_limit)
-    uniform = evaluate_point(kernel, np.full((mdp.states, mdp.actions), 1 / mdp.actions))
-    columns, rounds, notes = Columns(uniform, VALUE_NOISE * min(kernel.horizon, 1e4)), list[Round](), list[str]()
+    columns = Columns(kernel.uniform(), kernel.noise) if columns is None else columns
+    rounds, notes = list[Round](), list[str]()
     relaxed = find_feasible(kernel, host, columns, budget, notes)
     floor = SMALLEST * _objective_floor(kernel, host)
 
-    def record(shown: Round) -> None:
+    latest: list[tuple[Round, Mixture, list[Point]]] = []
+
+    def record(shown: Round, mixture: Mixture) -> None:
         rounds.append(shown)
+        latest[:] = [(shown, mixture, list(columns.points))]
         if progress is not None:
             progress(shown)
 
     def enough(shown: Round) -> bool:
         return shown.gap <= 0.5 * gap * relative_scale(host, shown.values, floor)
 
-    shown, mixture = generate(kernel, relaxed, columns, enough, budget, record)
-    point = _stationary(kernel, relaxed, columns, mixture, shown.gap)
+    try:
+        generate(kernel, relaxed, columns, enough, budget, record)
+    except KeyboardInterrupt:
+        if not latest:
+            raise
+        notes.append(f"interrupted: the best after {len(rounds)} rounds")
+    shown, mixture, points = latest[0]
+    point = _stationary(kernel, relaxed, points[: len(mixture.weights)], mixture, shown.gap)
     bound = _concave_bound(host, columns, point, shown.bound, floor, notes)
     error = _point_error(kernel, host, point)
     return Solved(point.policy, point.values, mixture.multipliers, bound, error, floor, shown.weights, rounds, notes)
 
 
-def _objective_floor(kernel: DenseKernel, criterion: HostCriterion) -> float:
+def _objective_floor(kernel: AbstractKernel, criterion: HostCriterion) -> float:
     """The size that the objective can have: rewards' size over ``1 - gamma``, weighted as the objective weighs it."""
-    sizes = np.abs(kernel.mdp.rewards).max(axis=(1, 2)) / (1 - kernel.mdp.discount)
+    sizes = kernel.mdp.reward_sizes / (1 - kernel.mdp.discount)
     rows = criterion.parts_rows if criterion.parts_rows is not None else np.ones((1, len(sizes)))
     return float((np.abs(rows) @ sizes).max()) + 1e-300
 
 
-def _stationary(kernel: DenseKernel, criterion: HostCriterion, columns: Columns, mixture: Mixture, gap: float) -> Point:
+def _stationary(
+    kernel: AbstractKernel, criterion: HostCriterion, points: Sequence[Point], mixture: Mixture, gap: float
+) -> Point:
     """One policy that attains the mixture, from as few points as do not cost a tenth of the gap."""
-    matrix = columns.matrix[:, : len(mixture.weights)]
+    matrix = np.stack([point.values for point in points], axis=1)
     chosen = np.flatnonzero(mixture.weights > NEGLIGIBLE)
     weights = mixture.weights[chosen] / mixture.weights[chosen].sum()
     kept = np.flatnonzero(weights > 1e-6)
@@ -115,7 +125,7 @@ def _stationary(kernel: DenseKernel, criterion: HostCriterion, columns: Columns,
         loss = criterion.value(mixture.values) - criterion.value(sparser.values)
         if loss <= 0.1 * max(gap, 0.0) and criterion.violation(sparser.values) <= criterion.violation(mixture.values):
             chosen, weights = chosen[kept], sparser.weights
-    return evaluate_point(kernel, mix(kernel, [columns.points[i].policy for i in chosen], weights))
+    return mix(kernel, [points[i] for i in chosen], weights)
 
 
 def _concave_bound(

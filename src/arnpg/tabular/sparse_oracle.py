@@ -1,82 +1,82 @@
 """The best policy for one reward on a sparse model: inexact policy iteration with a two-sided certificate.
 
 One step from ``U``: the greedy policy ``pi`` and ``TU``, then ``(I - gamma P_pi) U = r_pi`` solved just far enough to
-shrink the spread of the residual by ``forcing`` (an inexact Newton step for ``U = TU``). It ends when the bracket
+shrink the spread of the residual by ``forcing`` (an inexact Newton step for ``U = TU``). After every step
 
     U + min(TU - U) / (1 - gamma)  <=  V^pi  <=  V*  <=  U + max(TU - U) / (1 - gamma)        (every state)
 
-is narrow enough. Both sides hold for any ``U`` whatsoever, so a solver that errs costs time and never truth.
+whatever ``U`` is, so a solver that errs costs time and never truth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from arnpg.errors import NumericalError
 from arnpg.tabular.slots import SlotKernel
 from arnpg.tabular.sparse_evaluation import Solved, Solver, solve_system
 
-__all__ = ["OracleResult", "best_policy"]
+__all__ = ["Bracket", "policy_iteration"]
 
 _FINEST, _COARSEST = 0.01, 0.5
 _PATIENCE = 10
 
 
-class OracleResult(NamedTuple):
-    """A policy with a bracket: ``upper - width <= V^policy <= V* <= upper`` in every state, rounding included.
+class Bracket(NamedTuple):
+    """The greedy policy of ``U``, ``U`` and ``TU``, and the solver that settled in.
 
-    ``steps`` greedy improvements were made, with ``products`` policy products between them.
+    ``low`` and ``high`` bound ``TU - U`` with ``slack`` for rounding; ``final`` where rounding ends the progress.
     """
 
     policy: Int[np.ndarray, " s"]
-    upper: Float[np.ndarray, " s"]
-    width: float
-    steps: int
-    products: int
+    values: Float[np.ndarray, " s"]
+    improved: Float[np.ndarray, " s"]
+    low: float
+    high: float
+    slack: float
+    final: bool
     solver: Solver
 
+    def width(self, discount: float) -> float:
+        """How far apart the two sides are."""
+        return (self.high - self.low + 2 * self.slack) / (1 - discount)
 
-def best_policy(
+
+def policy_iteration(
     kernel: SlotKernel,
     reward: Float[np.ndarray, "s a"],
     discount: float,
     *,
     guess: Float[np.ndarray, " s"] | None = None,
-    tolerance: float = 1e-8,
     max_steps: int = 500,
     solver: Solver = "auto",
-    watch: Callable[[Int[np.ndarray, " s"], float], bool] | None = None,
-) -> OracleResult:
-    """Maximise one discounted reward until the bracket is at most ``tolerance`` wide, or as narrow as rounding lets.
+) -> Iterator[Bracket]:
+    """Maximise one discounted reward; yields after each greedy improvement, narrower and narrower.
 
-    ``guess`` warm-starts the value function. ``watch(policy, width)`` sees every greedy policy and may end the solve
-    by returning True; what is returned is certified as it stands.
+    ``guess`` warm-starts the value function; ``solver`` is asked first for each evaluation.
     """
     values = np.zeros(kernel.n_states) if guess is None else np.array(guess, np.float64)
-    scale = 1 / (1 - discount)
-    forcing, exactness, best_width, idle, products = _COARSEST, 1.0, np.inf, 0, 0
+    forcing, exactness, best, idle = _COARSEST, 1.0, np.inf, 0
     for step in range(1, max_steps + 1):
         policy, improved = kernel.improve(reward, values, discount)
         gain = improved - values
         low, high = float(gain.min()), float(gain.max())
         slack = _rounding(kernel, reward, values)
-        width = (high - low + 2 * slack) * scale
-        done = width <= tolerance or high - low <= 2 * slack or (watch is not None and watch(policy, width))
-        if done or step == max_steps:
-            return OracleResult(policy, values + (high + slack) * scale, width, step, products, solver)
-        idle = 0 if width < best_width else idle + 1
-        best_width = min(best_width, width)
+        final = high - low <= 2 * slack or step == max_steps
+        yield Bracket(policy, values, improved, low, high, slack, final, solver)
+        if final:
+            return
+        idle = 0 if high - low < best else idle + 1
+        best = min(best, high - low)
         exactness *= 0.1 if idle > 0 and idle % _PATIENCE == 0 else 1.0
-        goal = max(0.5 * forcing * (high - low), 0.2 * tolerance / scale)
+        goal = max(0.5 * forcing * (high - low), slack)
         solved, solver = _evaluated(kernel, reward, discount, policy, values, gain, goal, solver)
-        values, products = solved.solution, products + solved.products
+        values = solved.solution
         pace = (2 * solved.residual / (high - low)) ** (1 / max(solved.products, 1))
         forcing = min(exactness * float(np.clip(pace ** (2 * kernel.n_actions), _FINEST, _COARSEST)), _COARSEST)
-    raise NumericalError(f"max_steps must be at least 1, got {max_steps}")
 
 
 def _evaluated(

@@ -1,0 +1,178 @@
+"""Sparse transitions from what people have: matrices, successor slots, triples, a Python function.
+
+Each gives a canonical ``(S*A, S)`` matrix that nobody else holds, marked read-only so that ``MDP`` need not copy it.
+Memory is estimated before anything big is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from arnpg.errors import ModelError
+from arnpg.tabular import memory
+from arnpg.tabular.sparse_checks import canonical
+
+__all__ = ["Enumerated", "enumerate_states", "from_matrices", "from_slots", "from_triples", "table_shape"]
+
+ENTRY = 28  # bytes for each transition while a matrix is put together: entries and indices, twice
+CURE = "use a machine with more memory, or fewer states"
+
+
+def owned(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Canonical, and read-only from now on."""
+    matrix = canonical(matrix)
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix
+
+
+def from_matrices(matrices: Any) -> Any:
+    """One ``(S, S)`` matrix for each action, interleaved; one ``(S*A, S)`` matrix is left to the checks of ``MDP``."""
+    if sparse.issparse(matrices):
+        return matrices
+    parts = [sparse.coo_array(one) for one in matrices]
+    if not parts or any(one.ndim != 2 or one.shape != parts[0].shape for one in parts):
+        raise ModelError("matrices must be (S, S) sparse matrices of one shape, one for each action.")
+    states, columns = parts[0].shape
+    if states != columns:
+        raise ModelError(f"matrices must have shape (S, S), got {parts[0].shape}; one matrix per action.")
+    memory.require(ENTRY * sum(one.nnz for one in parts), "joining the matrices", CURE)
+    rows = np.concatenate([one.row.astype(np.int64) * len(parts) + a for a, one in enumerate(parts)])
+    entries = np.concatenate([_real(one.data) for one in parts])
+    places = (rows, np.concatenate([one.col for one in parts]))
+    return owned(sparse.csr_array(sparse.coo_array((entries, places), shape=(states * len(parts), states))))
+
+
+def from_slots(successors: Any, probabilities: Any) -> sparse.csr_array:
+    """From ``(S, A, K)`` successors and probabilities."""
+    following, chances = np.asarray(successors), np.asarray(probabilities)
+    if following.ndim != 3 or following.shape != chances.shape:
+        raise ModelError(
+            f"successors and probabilities must both have shape (S, A, K), got {following.shape} and {chances.shape}."
+        )
+    states, actions, slots = following.shape
+    if min(following.shape) == 0:
+        raise ModelError(f"successors must have at least one state, action and slot, got shape {following.shape}.")
+    _check_indices("successors", following, states)
+    memory.require(ENTRY * following.size, f"a model of {following.size} slots", CURE)
+    starts = np.arange(states * actions + 1, dtype=np.int64) * slots
+    entries = (_real(chances).ravel(), following.astype(_index_type(following.size)).ravel(), starts)
+    return owned(sparse.csr_array(entries, shape=(states * actions, states)))
+
+
+def from_triples(
+    states: Any, actions: Any, successors: Any, probabilities: Any, shape: tuple[int, int]
+) -> sparse.csr_array:
+    """From four arrays of one length and ``(S, A)``."""
+    arrays = [np.atleast_1d(np.asarray(part)) for part in (states, actions, successors, probabilities)]
+    lengths = {part.shape for part in arrays}
+    if len(lengths) != 1 or arrays[0].ndim != 1:
+        raise ModelError(
+            "states, actions, successors and probabilities must be arrays of one length, got shapes "
+            f"{', '.join(str(part.shape) for part in arrays)}."
+        )
+    for name, part, limit in zip(("states", "actions", "successors"), arrays, (*shape, shape[0]), strict=False):
+        _check_indices(name, part, limit)
+    memory.require(2 * ENTRY * len(arrays[0]), f"a model of {len(arrays[0])} transitions", CURE)
+    rows = arrays[0].astype(np.int64) * shape[1] + arrays[1]
+    size = (shape[0] * shape[1], shape[0])
+    return owned(sparse.csr_array(sparse.coo_array((_real(arrays[3]), (rows, arrays[2])), shape=size)))
+
+
+def table_shape(rewards: Any) -> tuple[int, int]:
+    """``(S, A)`` of rewards as ``MDP`` takes them."""
+    first = next(iter(rewards.values()), None) if isinstance(rewards, Mapping) else rewards
+    shape = np.shape(first) if first is not None else ()
+    if len(shape) < 2:
+        raise ModelError("rewards must hold at least one objective of shape (S, A).")
+    return shape[-2], shape[-1]
+
+
+class Enumerated(NamedTuple):
+    """All states that can be reached, as arrays, and the user's names for them."""
+
+    matrix: sparse.csr_array
+    rewards: dict[str, np.ndarray]
+    initial: np.ndarray
+    allowed: np.ndarray
+    labels: tuple[Hashable, ...]
+
+
+def enumerate_states(
+    function: Callable[[Any, Any], Any], start: Mapping[Any, float] | Sequence[Any], actions: Sequence[Any], limit: int
+) -> Enumerated:
+    """Call the function on every state that can be reached, breadth first."""
+    first = dict(start) if isinstance(start, Mapping) else {state: 1 / len(start) for state in start}
+    if not first or len(actions) == 0:
+        raise ModelError("start and actions must each hold at least one, got none.")
+    index = {state: place for place, state in enumerate(first)}
+    queue, rows, columns, chances = list(first), list[int](), list[int](), list[float]()
+    earned: dict[str, list[tuple[int, float]]] = {}
+    usable = list[bool]()
+    for state in queue:  # grows while it is walked
+        if len(queue) > limit:
+            raise ModelError(f"function reaches more than {limit} states; raise max_states if that is meant.")
+        for action in actions:
+            outcome = function(state, action)
+            usable.append(outcome is not None)
+            if outcome is None:
+                continue
+            successors, probabilities, rewards = _outcome(outcome, state, action)
+            for following, chance in zip(successors, probabilities, strict=True):
+                if following not in index:
+                    index[following] = len(queue)
+                    queue.append(following)
+                rows.append(len(usable) - 1)
+                columns.append(index[following])
+                chances.append(chance)
+            for name, value in rewards.items():
+                earned.setdefault(name, []).append((len(usable) - 1, value))
+    shape = (len(queue), len(actions))
+    matrix = sparse.coo_array((np.array(chances, float), (rows, columns)), shape=(len(usable), len(queue)))
+    tables = {name: _table(entries, shape) for name, entries in earned.items()}
+    initial = np.zeros(len(queue))
+    initial[: len(first)] = list(first.values())
+    mask = np.array(usable).reshape(shape)
+    return Enumerated(owned(sparse.csr_array(matrix)), tables, initial, mask, tuple(queue))
+
+
+def _outcome(outcome: Any, state: Any, action: Any) -> tuple[Sequence, Sequence, Mapping[str, float]]:
+    """``(successors, probabilities, rewards)``, or a sentence on what came instead."""
+    right = isinstance(outcome, tuple) and len(outcome) == 3 and isinstance(outcome[2], Mapping)
+    if not right or len(outcome[0]) != len(outcome[1]):
+        raise ModelError(
+            f"function({state!r}, {action!r}) must return (successors, probabilities, rewards), two sequences of one "
+            f"length and a mapping from names to numbers, got {outcome!r}; return None where it is not allowed."
+        )
+    return outcome
+
+
+def _table(entries: list[tuple[int, float]], shape: tuple[int, int]) -> np.ndarray:
+    table = np.zeros(shape[0] * shape[1])
+    places, values = zip(*entries, strict=True)
+    table[list(places)] = values
+    return table.reshape(shape)
+
+
+def _real(given: np.ndarray) -> np.ndarray:
+    """A fresh float64 array."""
+    if given.dtype.kind not in "biuf":
+        raise ModelError(f"probabilities must be real numbers, got dtype {given.dtype}.")
+    return np.array(given, np.float64)
+
+
+def _check_indices(name: str, given: np.ndarray, limit: int) -> None:
+    if given.dtype.kind not in "iu":
+        raise ModelError(f"{name} must be whole numbers, got dtype {given.dtype}.")
+    if given.size and (given.min() < 0 or given.max() >= limit):
+        place = np.argwhere((given < 0) | (given >= limit))[0]
+        where = ", ".join(map(str, place.tolist()))
+        raise ModelError(f"{name}[{where}] must be in [0, {limit}), got {given[tuple(place)]}.")
+
+
+def _index_type(size: int) -> type:
+    return np.int32 if size < np.iinfo(np.int32).max else np.int64
