@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ def solve(
     steps: int | None = None,
     time_limit: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    devices: Sequence[Any] | None = None,
     **settings: Any,
 ) -> Solution:
     """The best single policy of a known model, with a bound on how far from the optimum it can be.
@@ -67,6 +68,8 @@ def solve(
         steps: macro steps at most; 300 for the plain algorithms, which also stop where the gap is reached.
         time_limit: seconds at most.
         progress: called with a ``Progress`` now and then.
+        devices: JAX devices, of one or several processes, over which the transitions of a sparse model are spread by
+            states; the host's cores where it is left out.
         settings: settings of a plain algorithm, such as ``step_size=4.5``; see ``arnpg.recipes``.
 
     Raises:
@@ -77,7 +80,9 @@ def solve(
     limit = math.inf if time_limit is None else time_limit
     if method == DEFAULT_METHOD:
         rounds = steps or MAX_ROUNDS
-        return solve_corrective(kernel_of(mdp), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress)
+        return solve_corrective(
+            kernel_of(mdp, devices), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress
+        )
     return _solve_plain(mdp, criterion, bound_criterion, method, gap, steps or DEFAULT_STEPS, limit, progress, settings)
 
 

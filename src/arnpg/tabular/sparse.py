@@ -7,8 +7,8 @@ The occupancy ``d = (1 - gamma) rho + gamma P_pi^T d`` of a policy gives every o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Iterator, Sequence
+from typing import Any, final
 
 import numpy as np
 
@@ -32,14 +32,18 @@ class SparseKernel(AbstractKernel):
     It remembers the last value functions and the solver that did best: they make it quicker, never wrong.
     """
 
-    def __init__(self, mdp: MDP) -> None:
-        """Keep views of a sparse model."""
+    def __init__(self, mdp: MDP, devices: Sequence[Any] | None = None) -> None:
+        """Keep views of a sparse model, or spread its transitions over devices."""
         self.mdp = mdp
         self.slots = SlotKernel(mdp.transitions, mdp.actions, mdp.allowed)
         self.row_length = int(np.diff(mdp.transitions.indptr).max())
         self.noise = 100 * EXACT
         self._seen: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=REMEMBERED)
         self._solver: Solver = "auto"
+        if devices is not None:
+            from arnpg.tabular.sharded import ShardedSlots
+
+            self.slots, self._solver = ShardedSlots(self.slots, devices), "sweeps"
 
     def evaluate(self, policy: Policy, guess: np.ndarray | None = None) -> Point:
         """All values from one adjoint solve, as exact as rounding lets it be."""
