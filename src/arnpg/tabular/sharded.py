@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from arnpg.errors import SettingsError
-from arnpg.tabular.slots import Improvement, SlotKernel
+from arnpg.tabular.slots import AbstractChain, AbstractSlots, Improvement, SlotKernel
 
 __all__ = ["ShardedChain", "ShardedSlots"]
 
@@ -28,8 +28,8 @@ AXIS = "states"
 class _Slots(NamedTuple):
     """Rows of successors with their probabilities; rows are states, or states and actions."""
 
-    successors: Int[Array, "..."]
-    chances: Float[Array, "..."]
+    successors: Int[Array, "*rows k"]
+    chances: Float[Array, "*rows k"]
 
 
 @jax.jit
@@ -76,8 +76,9 @@ def _best(
     return gains.argmax(axis=1).astype(np.int32), gains.max(axis=1)
 
 
-class ShardedChain:
-    """The chain of one policy, spread over devices; it speaks as ``arnpg.tabular.slots.Chain`` does."""
+@final
+class ShardedChain(AbstractChain):
+    """The chain of one policy, spread over devices."""
 
     def __init__(self, owner: ShardedSlots, slots: _Slots) -> None:
         self._owner, self._slots = owner, slots
@@ -102,15 +103,15 @@ class ShardedChain:
         return self._owner.call(partial(_sources, count=self._owner.padded), self._slots)
 
 
-class ShardedSlots:
-    """Transitions over devices; it speaks as ``arnpg.tabular.slots.SlotKernel`` does."""
+@final
+class ShardedSlots(AbstractSlots):
+    """Transitions over devices."""
 
     def __init__(self, kernel: SlotKernel, devices: Sequence[Any]) -> None:
         """Put a block of states on each device; states of zeros fill up the last block."""
         if not devices:
             raise SettingsError("devices must hold at least one device, got none; jax.devices() lists them.")
-        self.n_states, self.n_actions, self.matrix = kernel.n_states, kernel.n_actions, kernel.matrix
-        self._choose = kernel.choose
+        self.n_states, self.n_actions, self.row_length = kernel.n_states, kernel.n_actions, kernel.row_length
         self.padded = -(-self.n_states // len(devices)) * len(devices)
         mesh = Mesh(np.array(devices), (AXIS,))
         self._rows, self._whole = (NamedSharding(mesh, PartitionSpec(part)) for part in (AXIS, None))
@@ -123,7 +124,7 @@ class ShardedSlots:
         """A table with states first, a block of its rows on each device."""
         shape = (self.padded, *table.shape[1:])
 
-        def block(index: tuple[slice, ...]) -> np.ndarray:
+        def block(index: Any) -> np.ndarray:
             first, last, _ = index[0].indices(self.padded)
             part = table[first : min(last, self.n_states)]
             missing = (last - first) - len(part)
@@ -150,10 +151,6 @@ class ShardedSlots:
         select = _selected if policy.ndim == 1 else _mixed
         with jax.enable_x64(True):
             return ShardedChain(self, select(self._slots, self.spread(policy)))
-
-    def choose(self, table: np.ndarray, policy: np.ndarray) -> np.ndarray:
-        """A reward along a policy."""
-        return self._choose(table, policy)
 
 
 _CALLS: dict[Any, Any] = {}

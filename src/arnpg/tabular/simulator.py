@@ -56,6 +56,8 @@ class TableSimulator(AbstractSimulator):
         """Cumulative transition probabilities, and rewards with the objective last."""
         self.initial, self.discount, self.names = mdp.initial, mdp.discount, mdp.names
         self.actions = mdp.actions
+        if not isinstance(mdp.transitions, np.ndarray):
+            raise ModelError("a table to sample from must be dense; give a sparse model as a Simulator function.")
         cumulative = np.cumsum(mdp.transitions, axis=2).reshape(-1, mdp.states)
         self.cumulative = (cumulative / cumulative[:, -1:]).astype(np.float32)
         self.rewards = np.moveaxis(mdp.rewards, 0, 2).reshape(-1, mdp.objectives).copy()
