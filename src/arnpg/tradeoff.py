@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from arnpg.api import solve_corrective
+from arnpg.corrective import solve_corrective
 from arnpg.criteria import Constrained, Linear
 from arnpg.errors import InfeasibleError, ObjectiveError, SettingsError
 from arnpg.solution import Solution
@@ -121,7 +121,7 @@ def _swept(mdp: MDP, criterion: Constrained, sweep: Mapping[str, Sequence[float]
     if len(sweep) != 1:
         raise SettingsError(f"sweep must map one limited objective to its limits, got {len(sweep)} objectives.")
     ((name, given),) = sweep.items()
-    if name in criterion.at_least and name in criterion.at_most or name not in {**criterion.at_least, **criterion.at_most}:
+    if (name in criterion.at_least) == (name in criterion.at_most):
         raise SettingsError(f"sweep names {name!r}, which must have one limit in the criterion, at_least or at_most.")
     side = "at_least" if name in criterion.at_least else "at_most"
     levels = np.asarray(given, float)

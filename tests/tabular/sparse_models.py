@@ -32,7 +32,7 @@ FAMILIES = {"garnet": garnet, "walk": walk}
 def pair(seed: int, discount: float) -> tuple[arnpg.MDP, arnpg.MDP]:
     """One model twice, sparse and dense: masked, started in few states, with an absorbing and unreachable states."""
     generator = np.random.default_rng(seed)
-    states, actions, slots = int(generator.integers(3, 120)), int(generator.integers(1, 5)), int(generator.integers(1, 5))
+    states, actions, slots = (int(generator.integers(low, high)) for low, high in ((3, 120), (1, 5), (1, 5)))
     successors, probabilities, rewards = FAMILIES[("garnet", "walk")[seed % 2]](states, actions, slots, seed)
     successors[-1] = states - 1
     allowed = generator.random((states, actions)) < 0.7

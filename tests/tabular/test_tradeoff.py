@@ -56,7 +56,7 @@ def test_no_point_of_a_surface_lies_beyond_the_bound_of_another(queue: arnpg.MDP
         (("r1", "r2"), dict(points=1), r"points must be a whole number >= 2, got 1"),
         (("r1", "r2"), dict(sweep={"r2": [1.0]}), r"sweep goes with a Constrained criterion"),
         (arnpg.Constrained("r1", at_least={"r2": 3.0}), {}, r"sweep must map one limited objective to its limits"),
-        (arnpg.Constrained("r1", at_least={"r2": 3.0}), dict(sweep={"r1": [1.0]}), r"sweep names 'r1', which must have"),
+        (arnpg.Constrained("r1", at_least={"r2": 3.0}), dict(sweep={"r1": [1.0]}), r"sweep names 'r1', which must"),
         (arnpg.Constrained("r1", at_least={"r2": 3.0}), dict(sweep={"r2": []}), r"must be a list of finite limits"),
     ],
 )

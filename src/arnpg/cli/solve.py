@@ -165,6 +165,7 @@ def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, se
     from arnpg.cli.solution_view import as_json, sections
 
     line = ProgressLine(given.quiet)
+    named: dict[str, Any] = {name: _setting(name, value) for name, value in settings.items()}
     try:
         solution = solve(
             mdp,
@@ -174,7 +175,7 @@ def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, se
             steps=_whole("--steps", given.steps),
             time_limit=number("--time-limit", given.time_limit) if given.time_limit is not None else None,
             progress=lambda seen: line(lambda: _progress_text(mdp, seen)),
-            **{name: _setting(name, value) for name, value in settings.items()},
+            **named,
         )
     finally:
         line.close()

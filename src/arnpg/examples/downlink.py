@@ -10,6 +10,8 @@ Two objectives, ``rate 1`` and ``rate 2``, scaled by ``1 - discount`` so that va
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from arnpg.examples.sizes import side
@@ -43,7 +45,7 @@ def downlink(
         left = np.where(possible, charge - power, 0)
         ends = [(first + 1, second), (first - 1, second), (first, second + 1), (first, second - 1)]
         inside = [(a >= 0) & (a < levels) & (b >= 0) & (b < levels) for a, b in ends]
-        moves = [(fade * ok, (a, b, left)) for (a, b), ok in zip(ends, inside, strict=True)]
+        moves: list[Any] = [(fade * ok, (a, b, left)) for (a, b), ok in zip(ends, inside, strict=True)]
         moves.append((sun, (first, second, np.minimum(left + 1, levels - 1))))
         moves.append((np.maximum(1 - sun - fade * sum(ok.astype(float) for ok in inside), 0.0), (first, second, left)))
         quality = reach[user] * (state[user] + 1) / levels

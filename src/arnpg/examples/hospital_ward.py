@@ -25,7 +25,7 @@ BOTH, NOBODY = 0, 3
 def hospital_ward(
     states: int = 1000, load: float = 1.3, stay: tuple[float, float] = (1.0, 3.0), discount: float = 0.99
 ) -> MDP:
-    """The ward with about ``states`` states (a square) and 4 actions, started with 45 % of the beds taken by each class.
+    """The ward with about ``states`` states (a square) and 4 actions; at first each class has 45 % of the beds.
 
     Args:
         states: how many, to the nearest square; the number of beds is one less than its side.

@@ -12,6 +12,7 @@ holding for each unit), ``lost 1`` and ``lost 2`` (unmet demand). A service leve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def inventory(
             for first in range(3)
             for second in range(3)
         ]
-        rewards = {"cost": (1 - discount) * (fee * (action > 0) + holding * (full[0] + full[1]))}
+        rewards: dict[str, Any] = {"cost": (1 - discount) * (fee * (action > 0) + holding * (full[0] + full[1]))}
         for own in range(2):
             unmet = sum(demand[own][asked] * np.maximum(asked - full[own], 0) for asked in range(3))
             rewards[f"lost {own + 1}"] = (1 - discount) * unmet

@@ -11,6 +11,7 @@ Four objectives, scaled by ``1 - discount`` so that values read as averages a st
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,9 @@ def multiclass_queue(
         done = (present[works] > 0) * service[works] / clock
         moves.append((done, _changed(present, works, -1)))
         stay = 1 - sum(chance for chance, _ in moves)
-        rewards = {f"served {own + 1}": (1 - discount) * done * (own == works) for own in range(CLASSES)}
-        rewards["waiting"] = (1 - discount) * sum(present)
+        rewards: dict[str, Any] = {f"served {own + 1}": done * (own == works) for own in range(CLASSES)}
+        rewards["waiting"] = sum(present)
+        rewards = {name: (1 - discount) * reward for name, reward in rewards.items()}
         return Outcomes([*moves, (np.maximum(stay, 0.0), present)], rewards)
 
     return MDP.from_lattice((room,) * CLASSES, 2 * CLASSES, event, discount=discount, start=(0,) * CLASSES)

@@ -7,7 +7,7 @@ Memory is estimated before anything big is allocated.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -34,10 +34,10 @@ def from_matrices(matrices: Any) -> Any:
     """One ``(S, S)`` matrix for each action, interleaved; one ``(S*A, S)`` matrix is left to the checks of ``MDP``."""
     if sparse.issparse(matrices):
         return matrices
-    parts = [sparse.coo_array(one) for one in matrices]
+    parts = [sparse.coo_array(one) for one in list(matrices)]
     if not parts or any(one.ndim != 2 or one.shape != parts[0].shape for one in parts):
         raise ModelError("matrices must be (S, S) sparse matrices of one shape, one for each action.")
-    states, columns = parts[0].shape
+    states, columns = cast(tuple[int, int], parts[0].shape)
     if states != columns:
         raise ModelError(f"matrices must have shape (S, S), got {parts[0].shape}; one matrix per action.")
     memory.require(ENTRY * sum(one.nnz for one in parts), "joining the matrices", CURE)

@@ -74,7 +74,7 @@ def _index(target: tuple[Any, ...], sizes: tuple[int, ...], inside: np.ndarray, 
                 f"{axis} is {int(whole[out][0])}, and must be in [0, {size}) where the probability is not 0."
             )
         coordinates.append(np.where(inside, whole, 0).astype(np.int64))
-    return np.ravel_multi_index(tuple(coordinates), sizes)
+    return np.asarray(np.ravel_multi_index(tuple(coordinates), sizes))
 
 
 def _rewards(found: Sequence[Outcomes], count: int) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 
 import numpy as np
 from scipy import sparse
@@ -66,8 +66,9 @@ class MDP:
         notes: list[str] = []
         check = sparse_checks.transitions if sparse.issparse(transitions) else checks.transitions
         kernel, mask = check(transitions, allowed, normalize, notes)
-        states = kernel.shape[-1]
-        shape = (states, kernel.shape[0] // states if kernel.ndim == 2 else kernel.shape[1])
+        sizes = cast(tuple[int, ...], kernel.shape)
+        states = sizes[-1]
+        shape = (states, sizes[0] // states if len(sizes) == 2 else sizes[1])
         table, labels = checks.rewards(rewards, names, mask, shape, notes)
         start = checks.initial(initial, states, normalize)
         self.discount = checks.discount(discount, notes)

@@ -57,7 +57,7 @@ def load_model(path: str | os.PathLike) -> MDP:
     parts = [entries[name] for name in form]
     try:
         if form == FORMS[2]:
-            return MDP.from_slots(*parts, entries["rewards"], **given)
+            return MDP.from_slots(parts[0], parts[1], entries["rewards"], **given)
         transitions = parts[0] if form == FORMS[0] else _compressed(parts, np.shape(entries["rewards"]))
         return MDP(transitions, entries["rewards"], **given)
     except ModelError as error:

@@ -58,6 +58,8 @@ class TableSimulator(AbstractSimulator):
         """Alias tables of the transitions, and rewards with the objective last."""
         self.initial, self.discount, self.names = mdp.initial, mdp.discount, mdp.names
         self.actions = mdp.actions
+        if not isinstance(mdp.transitions, np.ndarray):
+            raise ModelError("a table to sample from must be dense; give a sparse model as a Simulator function.")
         self.keep, self.alias = alias_tables(mdp.transitions.reshape(-1, mdp.states))
         self.rewards = np.moveaxis(mdp.rewards, 0, 2).reshape(-1, mdp.objectives).copy()
 

@@ -10,18 +10,18 @@ products release Python's lock). The chain of a policy is a selection of rows of
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
-__all__ = ["Chain", "Improvement", "SlotKernel", "in_threads"]
+__all__ = ["AbstractChain", "AbstractSlots", "Chain", "Improvement", "SlotKernel", "choose", "in_threads"]
 
 _BLOCK_ENTRIES = 400_000
 _SERIAL_ENTRIES = 200_000
@@ -56,7 +56,54 @@ def _shape(matrix: sparse.csr_array) -> tuple[int, int]:
     return cast(tuple[int, int], matrix.shape)
 
 
-class Chain:
+class Improvement(NamedTuple):
+    """The greedy policy of a value function, and the Bellman operator ``TU`` at it."""
+
+    policy: Int[np.ndarray, " s"]
+    values: Float[np.ndarray, " s"]
+
+
+class AbstractChain(abc.ABC):
+    """The Markov chain of one policy."""
+
+    @property
+    @abc.abstractmethod
+    def slots(self) -> int:
+        """The largest number of successors of a state."""
+
+    @abc.abstractmethod
+    def forward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
+        """``P x``: the expectation of ``x`` after one step; ``serial`` leaves other cores to other work."""
+
+    @abc.abstractmethod
+    def backward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
+        """``P^T x``: where a distribution ``x`` over states is after one step."""
+
+    @abc.abstractmethod
+    def arrivals(self) -> Int[np.ndarray, " s"]:
+        """From how many states each state is reached."""
+
+
+class AbstractSlots(abc.ABC):
+    """Transitions of all states and actions, wherever they are stored; ``row_length`` bounds a state's successors."""
+
+    n_states: int
+    n_actions: int
+    row_length: int
+
+    @abc.abstractmethod
+    def improve(
+        self, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"], discount: float
+    ) -> Improvement:
+        """``TU(s) = max_a reward(s, a) + discount * (P U)(s, a)`` and the first action that attains it."""
+
+    @abc.abstractmethod
+    def chain(self, policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]) -> AbstractChain:
+        """The chain of a policy: an action for each state, or probabilities ``(S, A)``."""
+
+
+@final
+class Chain(AbstractChain):
     """The Markov chain of one policy in blocks of rows: products with ``P`` and with its transpose."""
 
     def __init__(self, blocks: list[tuple[int, int, sparse.csr_array]]) -> None:
@@ -94,38 +141,26 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-class Improvement(NamedTuple):
-    """The greedy policy of a value function, and the Bellman operator ``TU`` at it."""
-
-    policy: Int[np.ndarray, " s"]
-    values: Float[np.ndarray, " s"]
-
-
-@dataclass(frozen=True)
-class SlotKernel:
+@final
+class SlotKernel(AbstractSlots):
     """Transitions of ``S`` states and ``A`` actions as a canonical ``(S * A, S)`` sparse matrix.
 
     ``allowed`` is None where every action may be taken in every state; rows of other actions are empty.
     """
 
-    matrix: sparse.csr_array
-    n_actions: int
-    allowed: Bool[np.ndarray, "s a"] | None = None
-    _blocks: list = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        count = max(1, -(-self.matrix.nnz // _BLOCK_ENTRIES))
-        object.__setattr__(self, "_blocks", _row_blocks(self.matrix, count, self.n_actions))
-
-    @property
-    def n_states(self) -> int:
-        """The number of states."""
-        return _shape(self.matrix)[1]
+    def __init__(
+        self, matrix: sparse.csr_array, n_actions: int, allowed: Bool[np.ndarray, "s a"] | None = None
+    ) -> None:
+        """Keep views, in blocks of rows."""
+        self.matrix, self.n_actions, self.allowed = matrix, n_actions, allowed
+        self.n_states = _shape(matrix)[1]
+        self.row_length = int(np.diff(matrix.indptr).max(initial=0))
+        self._blocks = _row_blocks(matrix, max(1, -(-matrix.nnz // _BLOCK_ENTRIES)), n_actions)
 
     def slots(self) -> tuple[Int[np.ndarray, "s a k"], Float[np.ndarray, "s a k"]]:
         """Successors and probabilities as arrays with one entry a slot, rows padded with probability 0."""
         lengths = np.diff(self.matrix.indptr)
-        width = max(1, int(lengths.max(initial=0)))
+        width = max(1, self.row_length)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(self.matrix.nnz) - np.repeat(self.matrix.indptr[:-1], lengths)
         successors = np.zeros((len(lengths), width), np.int32)
@@ -169,13 +204,14 @@ class SlotKernel:
         mixing = sparse.csr_array((policy[states, actions], (states, columns)), shape=shape)
         return Chain(_row_blocks(sparse.csr_array(mixing @ self.matrix), count))
 
-    def choose(
-        self, table: Float[np.ndarray, "s a"], policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]
-    ) -> Float[np.ndarray, " s"]:
-        """``sum_a policy(a | s) table(s, a)``: a reward along a policy."""
-        if policy.ndim == 1:
-            return np.take_along_axis(table, policy[:, None].astype(np.int64), axis=1)[:, 0]
-        return np.einsum("sa,sa->s", table, policy)
+
+def choose(
+    table: Float[np.ndarray, "s a"], policy: Int[np.ndarray, " s"] | Float[np.ndarray, "s a"]
+) -> Float[np.ndarray, " s"]:
+    """``sum_a policy(a | s) table(s, a)``: a reward along a policy."""
+    if policy.ndim == 1:
+        return np.take_along_axis(table, policy[:, None].astype(np.int64), axis=1)[:, 0]
+    return np.einsum("sa,sa->s", table, policy)
 
 
 def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"]]:

@@ -73,7 +73,7 @@ def solve_to_gap(
     progress: Callable[[Round], None] | None = None,
     columns: Columns | None = None,
 ) -> Solved:
-    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``, from points known before, if there are any."""
+    """Maximise ``F(V^pi)`` under ``C V^pi >= b`` to the relative ``gap``; ``columns`` may hold points known before."""
     mdp = kernel.mdp
     host, budget = on_host(criterion, mdp.objectives), Budget(max_rounds, time.monotonic() + time_limit)
     columns = Columns(kernel.uniform(), kernel.noise) if columns is None else columns
@@ -125,7 +125,7 @@ def _stationary(
         loss = criterion.value(mixture.values) - criterion.value(sparser.values)
         if loss <= 0.1 * max(gap, 0.0) and criterion.violation(sparser.values) <= criterion.violation(mixture.values):
             chosen, weights = chosen[kept], sparser.weights
-    return mix(kernel, [points[i] for i in chosen], weights)
+    return mix(kernel, [points[int(i)] for i in chosen], weights)
 
 
 def _concave_bound(

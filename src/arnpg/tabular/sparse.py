@@ -7,15 +7,16 @@ The occupancy ``d = (1 - gamma) rho + gamma P_pi^T d`` of a policy gives every o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Iterator, Sequence
+from typing import Any, final
 
 import numpy as np
+from scipy import sparse
 
 from arnpg.tabular.certificate import UNIT, single_objective_bound
 from arnpg.tabular.kernel import AbstractKernel, Ascent, Enough, Point, Policy
 from arnpg.tabular.mdp import MDP
-from arnpg.tabular.slots import SlotKernel
+from arnpg.tabular.slots import AbstractSlots, SlotKernel, choose
 from arnpg.tabular.sparse_evaluation import Solver, occupancy
 from arnpg.tabular.sparse_oracle import policy_iteration
 
@@ -32,14 +33,19 @@ class SparseKernel(AbstractKernel):
     It remembers the last value functions and the solver that did best: they make it quicker, never wrong.
     """
 
-    def __init__(self, mdp: MDP) -> None:
-        """Keep views of a sparse model."""
+    def __init__(self, mdp: MDP, devices: Sequence[Any] | None = None) -> None:
+        """Keep views of a sparse model, or spread its transitions over devices."""
         self.mdp = mdp
-        self.slots = SlotKernel(mdp.transitions, mdp.actions, mdp.allowed)
-        self.row_length = int(np.diff(mdp.transitions.indptr).max())
+        host = SlotKernel(sparse.csr_array(mdp.transitions), mdp.actions, mdp.allowed)
+        self.slots: AbstractSlots = host
+        self.row_length = host.row_length
         self.noise = 100 * EXACT
         self._seen: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=REMEMBERED)
         self._solver: Solver = "auto"
+        if devices is not None:
+            from arnpg.tabular.sharded import ShardedSlots
+
+            self.slots = ShardedSlots(host, devices)
 
     def evaluate(self, policy: Policy, guess: np.ndarray | None = None) -> Point:
         """All values from one adjoint solve, as exact as rounding lets it be."""
@@ -60,7 +66,7 @@ class SparseKernel(AbstractKernel):
 
     def _values(self, policy: Policy, visits: np.ndarray) -> np.ndarray:
         """``<d, r_i> / (1 - gamma)``."""
-        earned = [visits @ self.slots.choose(table, policy) for table in self.mdp.rewards]
+        earned = [visits @ choose(table, policy) for table in self.mdp.rewards]
         return np.array(earned) / (1 - self.mdp.discount)
 
     def error(self, point: Point) -> np.ndarray:

@@ -26,9 +26,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from arnpg.errors import NumericalError
-from arnpg.tabular.slots import Chain, in_threads
+from arnpg.tabular.slots import AbstractChain, Chain
 
-__all__ = ["Evaluation", "Solved", "Solver", "evaluate_chain", "occupancy", "solve_system"]
+__all__ = ["Solved", "Solver", "occupancy", "solve_system"]
 
 Solver = Literal["auto", "sweeps", "krylov", "direct"]
 Vector = Float[np.ndarray, " s"]
@@ -49,20 +49,11 @@ class Solved(NamedTuple):
     products: int
 
 
-class Evaluation(NamedTuple):
-    """Values ``(S, k)``; each lies within ``residual / (1 - discount)`` of the exact one, rounding included."""
-
-    values: Float[np.ndarray, "s k"]
-    residual: Float[np.ndarray, " k"]
-    solver: str
-    products: int
-
-
 @dataclass
 class _System:
     """``(I - discount * P) x = right`` (or ``P^T``), with its product, its norm and what a constant shift does."""
 
-    chain: Chain
+    chain: AbstractChain
     discount: float
     right: Vector
     transposed: bool
@@ -120,7 +111,7 @@ def _dot(left: Vector, right: Vector) -> float:
 
 
 def solve_system(
-    chain: Chain,
+    chain: AbstractChain,
     discount: float,
     right: Vector,
     *,
@@ -219,10 +210,10 @@ def _bicgstab(system: _System, x: Vector, e: Vector, goal: float, most_products:
 
 
 def _direct(system: _System, x: Vector, e: Vector, goal: float) -> Vector:
-    """Sparse factors, with one step of refinement; leaves the guess alone where they would not fit."""
-    matrix = system.chain.matrix
-    if not _factors_fit(matrix):
+    """Sparse factors and a step of refinement; leaves the guess alone where they would not fit, or are elsewhere."""
+    if not isinstance(system.chain, Chain) or not _factors_fit(system.chain.matrix):
         return x
+    matrix = system.chain.matrix
     shifted = sparse.csc_array(sparse.eye_array(len(x), format="csr") - system.discount * matrix)
     # Rows are diagonally dominant, so pivots stay on the diagonal and the ordering may be symmetric.
     factors = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
@@ -257,32 +248,8 @@ _SOLVERS: dict[str, Callable[[_System, Vector, Vector, float], Vector]] = {
 }
 
 
-def evaluate_chain(
-    chain: Chain,
-    discount: float,
-    rewards: Float[np.ndarray, "s k"],
-    *,
-    guess: Float[np.ndarray, "s k"] | None = None,
-    tolerance: float = 1e-10,
-    solver: Solver = "auto",
-) -> Evaluation:
-    """``V = R + discount * P V`` for all columns of ``R``, a column to a core."""
-
-    def one(column: int) -> Solved:
-        start = None if guess is None else guess[:, column]
-        right = np.ascontiguousarray(rewards[:, column])
-        return solve_system(
-            chain, discount, right, guess=start, tolerance=tolerance, solver=solver, serial=rewards.shape[1] > 1
-        )
-
-    solved = in_threads(one, range(rewards.shape[1]), serial=rewards.shape[1] == 1)
-    values = np.stack([item.solution for item in solved], axis=1)
-    residual = np.array([item.residual for item in solved])
-    return Evaluation(values, residual, solved[-1].solver, sum(item.products for item in solved))
-
-
 def occupancy(
-    chain: Chain,
+    chain: AbstractChain,
     discount: float,
     initial: Vector,
     *,

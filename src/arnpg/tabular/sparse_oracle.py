@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from arnpg.tabular.slots import SlotKernel
+from arnpg.tabular.slots import AbstractSlots, choose
 from arnpg.tabular.sparse_evaluation import Solved, Solver, solve_system
 
 __all__ = ["Bracket", "policy_iteration"]
@@ -46,7 +46,7 @@ class Bracket(NamedTuple):
 
 
 def policy_iteration(
-    kernel: SlotKernel,
+    kernel: AbstractSlots,
     reward: Float[np.ndarray, "s a"],
     discount: float,
     *,
@@ -80,7 +80,7 @@ def policy_iteration(
 
 
 def _evaluated(
-    kernel: SlotKernel,
+    kernel: AbstractSlots,
     reward: Float[np.ndarray, "s a"],
     discount: float,
     policy: Int[np.ndarray, " s"],
@@ -94,7 +94,7 @@ def _evaluated(
     solved = solve_system(
         kernel.chain(policy),
         discount,
-        kernel.choose(reward, policy),
+        choose(reward, policy),
         guess=values + middle / (1 - discount),
         residual=gain - middle,
         tolerance=goal,
@@ -105,8 +105,8 @@ def _evaluated(
     return solved, settled
 
 
-def _rounding(kernel: SlotKernel, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"]) -> float:
+def _rounding(kernel: AbstractSlots, reward: Float[np.ndarray, "s a"], values: Float[np.ndarray, " s"]) -> float:
     """Bound the rounding of one entry of ``TU - U``."""
-    width = int(np.diff(kernel.matrix.indptr).max(initial=0)) + 4
+    width = kernel.row_length + 4
     size = max(values.max(), -values.min()) * 2 + max(reward.max(), -reward.min())
     return float(np.finfo(float).eps * width * size)

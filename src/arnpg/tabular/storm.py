@@ -1,4 +1,4 @@
-"""Models in PRISM's language or JANI, built by Storm: ``arnpg.MDP.from_prism``; needs ``pip install "arnpg[storm]"``."""
+"""Models in PRISM's language or in JANI, built by Storm, for ``arnpg.MDP.from_prism``; the extra ``arnpg[storm]``."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def _arrays(
     owner = np.repeat(np.arange(states), counts)
     action = np.arange(model.nr_choices) - first[owner]
     width = int(counts.max())
-    entries = [
-        (row, entry.column, entry.value) for row in range(model.nr_choices) for entry in matrix.get_row(row)
-    ]
+    entries = [(row, entry.column, entry.value) for row in range(model.nr_choices) for entry in matrix.get_row(row)]
     rows, columns, chances = (np.array(part) for part in zip(*entries, strict=True))
     transitions = sparse.csr_array(
         sparse.coo_array((chances, (owner[rows] * width + action[rows], columns)), shape=(states * width, states))
