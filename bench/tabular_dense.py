@@ -28,7 +28,7 @@ from scipy import sparse
 import arnpg
 from arnpg.examples import random_cmdp
 from arnpg.loop import run, run_batch
-from arnpg.recipes import arnpg_epd
+from arnpg.recipes.tabular import arnpg_epd
 
 HERE = pathlib.Path(__file__)
 NO_LOGARITHM = ("HiGHS", "Storm")

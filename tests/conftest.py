@@ -1,5 +1,9 @@
 """Shapes in signatures are checked while the tests run; shared models are here."""
 
+import gc
+import pathlib
+
+import jax
 import jaxtyping
 
 jaxtyping.install_import_hook(
@@ -10,6 +14,17 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 from arnpg import MDP  # noqa: E402
+
+MAPS = pathlib.Path("/proc/self/maps")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_memory_maps():
+    """Every compiled program holds maps of memory, and Linux allows a process 65,530; past that, compiling crashes."""
+    yield
+    if MAPS.exists() and MAPS.read_text().count("\n") > 20_000:
+        jax.clear_caches()
+        gc.collect()
 
 
 def paper_model(seed: int = 10) -> MDP:

@@ -2,6 +2,7 @@
 
     mdp = arnpg.MDP(transitions, {"throughput": r1, "battery": r2}, discount=0.8)
     solution = arnpg.solve(mdp, arnpg.Constrained(maximize="throughput", at_least={"battery": 3.0}))
+    run = arnpg.train(arnpg.envs.Acrobot(), arnpg.Constrained(maximize="height", at_most={"swing1": 50}))
 
 Names are imported when first used, so that ``import arnpg`` and ``arnpg --help`` stay quick.
 """
@@ -12,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arnpg import envs
     from arnpg.api import evaluate, solve
     from arnpg.criteria import Concave, Constrained, Linear, MaxMin, ProportionalFair
     from arnpg.errors import (
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         ObjectiveError,
         SettingsError,
     )
+    from arnpg.evaluation import Evaluation
     from arnpg.files import load
     from arnpg.objective_check import check_objective
     from arnpg.solution import Solution
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from arnpg.tabular.readers import from_gymnasium, load_model, save_model
     from arnpg.tabular.region import achievable_region
     from arnpg.tradeoff import Tradeoff, tradeoff
+    from arnpg.trained import TrainedRun
+    from arnpg.training import train
 
 __version__ = "0.1.0"
 
@@ -49,7 +54,9 @@ _HOME = {
     "NumericalError": "errors",
     "ObjectiveError": "errors",
     "SettingsError": "errors",
+    "Evaluation": "evaluation",
     "Solution": "solution",
+    "TrainedRun": "trained",
     "MDP": "tabular.mdp",
     "Outcomes": "tabular.lattice",
     "TabularPolicy": "tabular.policy",
@@ -60,13 +67,16 @@ _HOME = {
     "save_model": "tabular.readers",
     "Tradeoff": "tradeoff",
     "tradeoff": "tradeoff",
+    "train": "training",
 }
+_PACKAGES = ("envs",)
 
 __all__ = [
     "MDP",
     "ArnpgError",
     "Concave",
     "Constrained",
+    "Evaluation",
     "InfeasibleError",
     "Linear",
     "MaxMin",
@@ -79,8 +89,10 @@ __all__ = [
     "Solution",
     "TabularPolicy",
     "Tradeoff",
+    "TrainedRun",
     "achievable_region",
     "check_objective",
+    "envs",
     "evaluate",
     "from_gymnasium",
     "load",
@@ -88,11 +100,14 @@ __all__ = [
     "save_model",
     "solve",
     "tradeoff",
+    "train",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its module on first use."""
+    if name in _PACKAGES:
+        return importlib.import_module(f"arnpg.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'arnpg' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"arnpg.{_HOME[name]}"), name)

@@ -1,11 +1,11 @@
-"""The public functions for known models: ``solve`` and ``evaluate``."""
+"""The public functions ``solve``, for known models, and ``evaluate``, for models and environments."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from arnpg.criteria import AbstractCriterion
 from arnpg.errors import ObjectiveError, SettingsError
 from arnpg.loop import Chunk, Run, Watch, run
 from arnpg.objectives import Criterion
-from arnpg.recipes import METHODS
+from arnpg.recipes.tabular import METHODS
 from arnpg.solution import Candidate, Solution, Trace
 from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.exact import occupancy
@@ -23,6 +23,11 @@ from arnpg.tabular.masks import folded, without_mask
 from arnpg.tabular.mdp import MDP
 from arnpg.tabular.policy import TabularPolicy
 from arnpg.tabular.solve import relative_scale, solve_to_gap
+
+if TYPE_CHECKING:
+    from arnpg.envs.env import AbstractEnvironment
+    from arnpg.evaluation import Evaluation
+    from arnpg.trained import TrainedRun
 
 __all__ = ["Progress", "evaluate", "solve"]
 
@@ -54,7 +59,7 @@ def solve(
         progress: called with a ``Progress`` now and then.
         devices: JAX devices, of one or several processes, over which the transitions of a sparse model are spread by
             states; the host's cores where it is left out.
-        settings: settings of a plain algorithm, such as ``step_size=4.5``; see ``arnpg.recipes``.
+        settings: settings of a plain algorithm, such as ``step_size=4.5``; see ``arnpg.recipes.tabular``.
 
     Raises:
         InfeasibleError: with a proof, where no policy meets the constraints.
@@ -70,7 +75,30 @@ def solve(
     return _solve_plain(mdp, criterion, bound_criterion, method, gap, steps or DEFAULT_STEPS, limit, progress, settings)
 
 
-def evaluate(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
+@overload
+def evaluate(model: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]: ...
+
+
+@overload
+def evaluate(model: AbstractEnvironment, policy: TrainedRun, **settings: Any) -> Evaluation: ...
+
+
+def evaluate(model: Any, policy: Any, **settings: Any) -> Any:
+    """What a policy is worth: in a known model exactly, by name; in an environment on fresh episodes.
+
+    For an environment ``policy`` is a ``TrainedRun``, and ``settings`` are those of its ``evaluate``: ``episodes``,
+    ``seed``, ``deterministic``, ``which``.
+    """
+    if not isinstance(model, MDP):
+        from arnpg.trained import evaluate_run
+
+        return evaluate_run(model, policy, **settings)
+    if settings:
+        raise SettingsError(f"{next(iter(settings))!r} is for environments; a known model is evaluated exactly.")
+    return _policy_values(model, policy)
+
+
+def _policy_values(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, float]:
     """The exact values of a policy, by name."""
     table = policy if isinstance(policy, TabularPolicy) else TabularPolicy(policy)
     if table.probabilities.shape != (mdp.states, mdp.actions):

@@ -1,10 +1,11 @@
-"""Read whatever this library wrote: a model or a solution."""
+"""Read whatever this library wrote: a model, a solution, a trained run."""
 
 from __future__ import annotations
 
 import os
 import zipfile
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,21 +14,27 @@ from arnpg.solution import Solution
 from arnpg.tabular.mdp import MDP
 from arnpg.tabular.readers import damage_named, load_model
 
+if TYPE_CHECKING:
+    from arnpg.trained import TrainedRun
+
 __all__ = ["load"]
 
 MAX_HEADER = 64 * 2**20
 
 
-def load(path: str | os.PathLike) -> MDP | Solution:
-    """Read a model or a solution, whichever the file holds."""
-    if _kind(path) != "solution":
+def load(path: str | os.PathLike) -> MDP | Solution | TrainedRun:
+    """Read a model, a solution or a trained run, whichever the file holds."""
+    kind = _kind(path)
+    if kind == "model":
         return load_model(path)
+    from arnpg.trained import KIND, TrainedRun
+
     with damage_named(path):
-        return Solution.load(path)
+        return TrainedRun.load(path) if kind == KIND else Solution.load(path)
 
 
 def _kind(path: str | os.PathLike) -> str:
-    """``solution`` where the header says so; anything else is for the model reader to judge."""
+    """What the header says; anything unknown is for the model reader to judge."""
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo(f"{HEADER}.npy").file_size > MAX_HEADER:
@@ -36,4 +43,4 @@ def _kind(path: str | os.PathLike) -> str:
             text = bytes(file[HEADER])
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError):
         return "model"
-    return "solution" if b'"kind": "solution"' in text[:200] else "model"
+    return next((kind for kind in ("solution", "trained run") if f'"kind": "{kind}"'.encode() in text[:200]), "model")

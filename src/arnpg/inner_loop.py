@@ -43,9 +43,14 @@ class InnerInfo(eqx.Module):
 
 
 class AbstractInnerLoop(eqx.Module):
-    """Algorithm 1, in any implementation; ``float64`` says in which precision it is to be compiled."""
+    """Algorithm 1, in any implementation.
+
+    ``float64`` says in which precision it is to be compiled; ``vectorised``, whether several runs go faster as one
+    vectorised program (small arrays) than each by itself on the next free core (large ones).
+    """
 
     float64: ClassVar[bool] = False
+    vectorised: ClassVar[bool] = True
 
     @abc.abstractmethod
     def start(self, key: PRNGKeyArray) -> tuple[Policy, Work]:

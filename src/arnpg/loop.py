@@ -16,11 +16,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from arnpg.arrays import AnyArray
+from arnpg.batch import on_threads, stack, take
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.inner_loop import Policy, Work
 from arnpg.method import Algorithm, State, StepInfo
 
-__all__ = ["Carry", "Chunk", "Run", "Tally", "Watch", "begin", "run", "run_batch", "stack"]
+__all__ = ["Carry", "Chunk", "Run", "Tally", "Watch", "begin", "run", "run_batch"]
 
 CAPACITY = 512
 FIRST_CHUNK = 16
@@ -127,23 +128,6 @@ def run_batch(
     return _run(stacked, axes, steps, keys, carry, watch, on_chunk, time_limit)
 
 
-def stack(trees: Sequence[Any]) -> tuple[Any, Any]:
-    """Stack the leaves that differ along a new first axis; returns the tree and its ``vmap`` axes."""
-    leaves, structures = zip(*(jax.tree.flatten(tree) for tree in trees), strict=True)
-    if any(structure != structures[0] for structure in structures):
-        raise SettingsError("algorithms of a batch must be of one kind, got different structures; run them apart.")
-    stacked, axes = [], []
-    for group in zip(*leaves, strict=True):
-        same = all(leaf is group[0] or np.array_equal(leaf, group[0]) for leaf in group[1:])
-        if not same and not all(isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in group):
-            raise SettingsError(f"algorithms of a batch may differ in numbers only, got {group[0]} and {group[1]}.")
-        if not same and any(np.shape(leaf) != np.shape(group[0]) for leaf in group):
-            raise SettingsError(f"algorithms of a batch must have equal shapes, got {[np.shape(g) for g in group]}.")
-        stacked.append(group[0] if same else np.stack([np.asarray(leaf) for leaf in group]))
-        axes.append(None if same else 0)
-    return jax.tree.unflatten(structures[0], stacked), jax.tree.unflatten(structures[0], axes)
-
-
 def begin(algorithm: Algorithm, key: PRNGKeyArray, watch: Watch = Watch()) -> Carry:  # noqa: B008
     """The carry before the first macro step."""
     policy, work = algorithm.inner.start(key)
@@ -212,12 +196,15 @@ def _run(
         raise SettingsError(f"steps must be a whole number >= 1, got {steps!r}.")
     began = time.monotonic()
     with _precision(algorithm):
-        carry = _begin(algorithm, axes, key, watch) if carry is None else carry
-        parts, done, pace = [], 0, FIRST_CHUNK
+        together = axes is None or algorithm.inner.vectorised
+        if carry is None:
+            carry = (_begin if together else _begin_each)(algorithm, axes, key, watch)
+        advance_all = _advance if together else _advance_each
+        parts, done, pace = [], 0, FIRST_CHUNK if algorithm.inner.vectorised else 1
         while done < steps:
             count = min(pace, CAPACITY, steps - done)
             started = time.monotonic()
-            carry, filled = _advance(algorithm, axes, carry, np.asarray(count), min(steps, CAPACITY), watch)
+            carry, filled = advance_all(algorithm, axes, carry, np.asarray(count), min(steps, CAPACITY), watch)
             parts.append(_rows(filled, count, axes))
             pace = _pace(count, time.monotonic() - started)
             _check_finite(parts[-1][0], done, axes)
@@ -263,6 +250,26 @@ def _advance(
         return advance(algorithm, carry, count, capacity, watch)
     batched = eqx.filter_vmap(lambda a, c: advance(a, c, count, capacity, watch), in_axes=(axes, 0))
     return batched(algorithm, carry)
+
+
+def _begin_each(algorithm: Algorithm, axes: Any, keys: PRNGKeyArray, watch: Watch) -> Carry:
+    """The runs of a batch one by one; the first one is made twice, as it compiles for all threads."""
+    make = lambda index: _begin(take(algorithm, axes, index), None, keys[index], watch)  # noqa: E731
+    make(0)
+    return on_threads(make, len(keys))
+
+
+def _advance_each(
+    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, watch: Watch
+) -> tuple[Carry, tuple[StepInfo, Any]]:
+    """The runs of a batch one by one, on as many threads as there are cores."""
+
+    def one(index: int, count: Int[AnyArray, ""] = count) -> tuple[Carry, tuple[StepInfo, Any]]:
+        mine, own = take(algorithm, axes, index), jax.tree.map(lambda leaf: leaf[index], carry)
+        return jax.block_until_ready(_advance(mine, None, own, count, capacity, watch))
+
+    one(0, np.zeros_like(count))  # compiles, or every thread would
+    return on_threads(one, carry.step.shape[0])
 
 
 def _dynamic(algorithm: Algorithm) -> Algorithm:

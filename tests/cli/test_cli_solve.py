@@ -206,6 +206,6 @@ def test_a_bad_file_is_bad_input(command, model, tmp_path, kind, verb):
 
 def test_methods_named_in_the_help_are_those_of_the_library():
     from arnpg.cli.solve import METHODS
-    from arnpg.recipes import METHODS as KNOWN
+    from arnpg.recipes.tabular import METHODS as KNOWN
 
     assert set(METHODS) == {"arnpg", *KNOWN}

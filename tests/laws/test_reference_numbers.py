@@ -5,7 +5,7 @@ import pytest
 
 from arnpg import Constrained, MaxMin, ProportionalFair, solve
 from arnpg.loop import run
-from arnpg.recipes import METHODS
+from arnpg.recipes.tabular import METHODS
 from arnpg.solution import log_log_slope, running_mean
 
 CMDP, SUMLOG, MAXMIN = 4.462443636256558, 2.774571812, 4.002725575

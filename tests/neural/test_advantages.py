@@ -98,9 +98,9 @@ def test_values_of_a_batch(batch, critics):
         tail = DISCOUNT ** (end + 1) * float(bootstrap[end, path, 0]) * cut[end, path]
         discounted.append(sum(DISCOUNT**t * rewards[t, path] for t in range(end + 1)) + tail)
     arguments = batch.rewards[..., 0], bootstrap[..., 0], batch, DISCOUNT
-    np.testing.assert_allclose(PathTotal()(*arguments), rewards.sum(0).mean(), atol=1e-5)
-    np.testing.assert_allclose(EpisodeTotal()(*arguments), np.mean(totals), atol=1e-5)
-    np.testing.assert_allclose(Discounted()(*arguments), np.mean(discounted), atol=1e-5)
+    np.testing.assert_allclose(PathTotal()(*arguments).mean(), rewards.sum(0).mean(), atol=1e-5)
+    np.testing.assert_allclose(EpisodeTotal()(*arguments).mean(), np.mean(totals), atol=1e-5)
+    np.testing.assert_allclose(Discounted()(*arguments).mean(), np.mean(discounted), atol=1e-5)
 
 
 def test_critics_learn_objectives_of_any_scale_and_stand_one_that_is_zero():

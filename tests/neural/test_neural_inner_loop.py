@@ -97,7 +97,7 @@ def test_an_accepted_step_is_within_its_limit(env, share):
     update = eqx.filter_jit(TrustRegion(max_kl=0.01, natural_gradient=NaturalGradient(share=share)).__call__)
     for index in range(10):
         key = jax.random.fold_in(KEY, index)
-        samples = Samples(flat(batch.observations), flat(batch.actions), jax.random.normal(key, (300,)))
+        samples = Samples(flat(batch.observations), flat(batch.actions), jax.random.normal(key, (300,)), jnp.zeros(2))
         new, info = update(policy, samples, 0.98, key)
         kl = policy(samples.observations).kl(new(samples.observations)).mean()
         assert 0 < kl <= 0.01 * (1 + 1e-4)  # computed twice in float32
@@ -109,7 +109,7 @@ def test_no_advantage_no_step():
     env = CartPole()
     policy = make_policy(KEY, SMALL, 4, env.actions)
     batch = Rollout(2, 20).collect(env, policy, KEY)
-    samples = Samples(batch.observations.reshape(-1, 4), batch.actions.reshape(-1), jnp.zeros(40))
+    samples = Samples(batch.observations.reshape(-1, 4), batch.actions.reshape(-1), jnp.zeros(40), jnp.zeros(2))
     new, info = TrustRegion()(policy, samples, 0.98, KEY)
     assert info.fraction == 0
     assert eqx.tree_equal(new, policy)

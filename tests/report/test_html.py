@@ -119,7 +119,7 @@ def test_an_unfinished_run_says_so(tmp_path, capsys):
 
 
 def test_a_run_of_the_macro_loop_and_a_solution(tmp_path, small_mdp, monkeypatch):
-    from arnpg import recipes
+    from arnpg.recipes import tabular as recipes
     from arnpg.runs.trial import run_trial
 
     criterion = arnpg.ProportionalFair()

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from agreement import first_row
 
-from arnpg import MDP, Constrained, recipes
+from arnpg import MDP, Constrained
 from arnpg.loop import Watch
+from arnpg.recipes import tabular as recipes
 from arnpg.tabular.exact import occupancy
 
 

@@ -13,8 +13,9 @@ import jax
 import numpy as np
 from agreement import first_row
 
-from arnpg import MDP, Constrained, recipes
+from arnpg import MDP, Constrained
 from arnpg.loop import Watch
+from arnpg.recipes import tabular as recipes
 from arnpg.runs import checkpoint, files, trace
 from arnpg.runs.trial import Every, run_trial
 from arnpg.tabular.exact import occupancy

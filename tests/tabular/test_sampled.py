@@ -11,7 +11,7 @@ import pytest
 
 from arnpg import Constrained, MaxMin, ModelError, ProportionalFair, SettingsError
 from arnpg.loop import run, run_batch
-from arnpg.recipes import METHODS
+from arnpg.recipes.tabular import METHODS
 from arnpg.tabular.alias import alias_tables
 from arnpg.tabular.sampled import SampledInnerLoop, estimate
 from arnpg.tabular.simulator import Simulator, TableSimulator

@@ -24,6 +24,8 @@ BAD_INPUT, NOT_CERTIFIED, STORAGE = 2, 3, 5
 COMMANDS = {
     "solve": "find the best policy of a known model, with a certified gap",
     "describe": "say what is in a model file or a solution file",
+    "train": "train neural policies in an environment",
+    "evaluate": "play fresh episodes with trained policies",
     "reproduce": "run the paper's experiments, and measure its claims",
     "resume": "continue an interrupted run",
     "report": "make one HTML page of runs and solutions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arnpg.cli.parser import Parser, UsageError
-from arnpg.cli.terminal import Section, show
+from arnpg.cli.terminal import Section, show, write
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         prog="arnpg describe",
         usage="arnpg describe FILE.npz",
-        description="Say what is in a model file or a solution file.",
+        description="Say what is in a file: a model, a solution, a trained run.",
         epilog=EXAMPLES,
     )
     parser.add_argument("file", nargs="?", metavar="FILE.npz", help="what arnpg or numpy.savez wrote")
@@ -41,11 +41,14 @@ def main(argv: list[str]) -> int:
     if given.file is None:
         raise UsageError("which file? Give the path of a .npz file.")
     from arnpg.files import load
+    from arnpg.solution import Solution
     from arnpg.tabular.mdp import MDP
 
     found = load(given.file)
     if isinstance(found, MDP):
         show(_model_sections(given.file, found))
+    elif not isinstance(found, Solution):
+        write(f"{given.file}: a trained run\n\n{found.summary()}\n")
     else:
         from arnpg.cli.solution_view import sections
 

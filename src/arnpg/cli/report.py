@@ -66,9 +66,12 @@ def _chapter(path: str) -> Chapter:
         from arnpg.report.run_chapter import run_chapter
 
         return run_chapter(path)
+    from arnpg.files import load
     from arnpg.report.solution_chapter import solution_chapter
+    from arnpg.report.trained_chapter import trained_chapter
+    from arnpg.trained import TrainedRun
 
-    return solution_chapter(path)
+    return trained_chapter(path) if isinstance(load(path), TrainedRun) else solution_chapter(path)
 
 
 def _open(target: Path) -> None:

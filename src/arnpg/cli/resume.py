@@ -27,7 +27,10 @@ Continue = Callable[..., int]
 
 # Kind of run, as its config.json says, and the function that continues it as "module:function":
 # function(folder, *, resume, quiet) -> exit code, with the folder locked and resume "strict" or "auto".
-CONTINUATIONS: dict[str, str | Continue] = {"reproduce": "arnpg.cli.reproduce:resume"}
+CONTINUATIONS: dict[str, str | Continue] = {
+    "reproduce": "arnpg.cli.reproduce:resume",
+    "train": "arnpg.cli.train:resume",
+}
 
 
 def register(kind: str, target: str | Continue) -> None:

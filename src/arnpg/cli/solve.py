@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arnpg.cli import NOT_CERTIFIED
+from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion
 from arnpg.cli.parser import Parser, UsageError, did_you_mean, number, pairs
 from arnpg.cli.terminal import ProgressLine, Section, complain, show, write
 
@@ -50,15 +51,18 @@ def main(argv: list[str]) -> int:
     given = _parser().read(argv)
     if given is None:
         return 0
-    model, words = _criterion_words(given)
+    _rescue_model(given)
+    if given.model is None:
+        raise UsageError("which model? Give the path of a .npz file.")
+    words = criterion_words(given)
     settings = pairs("--set", given.set)
     _check_targets(given)
     from arnpg.errors import InfeasibleError
     from arnpg.tabular.readers import load_model
 
-    mdp = load_model(model)
+    mdp = load_model(given.model)
     try:
-        return _solve(given, mdp, _criterion(words), settings)
+        return _solve(given, mdp, make_criterion(words), settings)
     except InfeasibleError as error:
         _infeasible(mdp, error, given.json)
         return NOT_CERTIFIED
@@ -72,16 +76,8 @@ def _parser() -> Parser:
         epilog=EXAMPLES,
     )
     parser.add_argument("model", nargs="?", metavar="MODEL.npz", help="a model: arnpg.save_model, or numpy.savez")
-    best = parser.add_argument_group('what "best" means (one of)')
-    best.add_argument("--maximize", metavar="NAME", help="the value of one objective")
-    best.add_argument("--fair", nargs="*", metavar="NAME[=W]", help="sum of W log value; default: all without a limit")
-    best.add_argument("--max-min", nargs="*", metavar="NAME[=C]", help="least value / C; default: all without a limit")
-    best.add_argument("--linear", nargs="+", metavar="NAME=W", help="a weighted sum; weights may be negative")
-    limits = parser.add_argument_group("limits (any number)")
-    limits.add_argument("--at-least", nargs="+", action="append", metavar="NAME=V", help="the value must reach V")
-    limits.add_argument("--at-most", nargs="+", action="append", metavar="NAME=V", help="the value must not pass V")
+    add_criterion_flags(parser)
     how = parser.add_argument_group("how")
-    how.add_argument("--offset", metavar="D", help="with --fair: W log(D + value); needed where values may be 0")
     how.add_argument("--gap", metavar="G", help="relative gap to certify (default 1e-6)")
     how.add_argument("--method", metavar="M", default="arnpg", help=f"{', '.join(METHODS)} (default arnpg)")
     how.add_argument("--set", nargs="+", action="append", metavar="NAME=V", help="a setting of a plain algorithm")
@@ -95,52 +91,12 @@ def _parser() -> Parser:
     return parser
 
 
-def _criterion_words(given: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """The model's path and the criterion as plain data, complete and without contradictions."""
-    _rescue_model(given)
-    flags = ("maximize", "fair", "max_min", "linear")
-    chosen = [name for name in flags if getattr(given, name) is not None]
-    if given.model is None:
-        raise UsageError("which model? Give the path of a .npz file.")
-    if len(chosen) != 1:
-        said = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none of them"
-        raise UsageError(f"give one of --maximize NAME, --fair, --max-min, --linear NAME=W; got {said}.")
-    if given.offset is not None and chosen != ["fair"]:
-        raise UsageError("--offset goes with --fair only.")
-    kind, entries = chosen[0], getattr(given, chosen[0])
-    flag = "--" + kind.replace("_", "-")
-    if kind != "maximize":
-        entries = pairs(flag, [entries], None if kind == "linear" else 1.0)
-    limits = {name: pairs("--" + name.replace("_", "-"), getattr(given, name)) for name in ("at_least", "at_most")}
-    return given.model, {
-        "kind": kind,
-        "entries": entries,
-        "offset": number("--offset", given.offset) if given.offset is not None else 0.0,
-        **limits,
-    }
-
-
 def _rescue_model(given: argparse.Namespace) -> None:
     """``--fair model.npz`` gives the flag what was meant as the model; hand it back."""
     single = [given.fair or [], given.max_min or [], given.linear or []]
     for group in [*single, *(given.at_least or []), *(given.at_most or [])]:
         if given.model is None and group and "=" not in group[-1] and group[-1].endswith(".npz"):
             given.model = group.pop()
-
-
-def _criterion(words: dict[str, Any]) -> AbstractCriterion:
-    from arnpg.criteria import Constrained, Linear, MaxMin, ProportionalFair
-
-    kind, entries = words["kind"], words["entries"]
-    if kind == "maximize":
-        inner: Any = entries
-    elif kind == "fair":
-        inner = ProportionalFair(entries or None, offset=words["offset"])
-    else:
-        inner = MaxMin(entries or None) if kind == "max_min" else Linear(entries)
-    if kind == "maximize" or words["at_least"] or words["at_most"]:
-        return Constrained(maximize=inner, at_least=words["at_least"], at_most=words["at_most"])
-    return inner
 
 
 def _check_targets(given: argparse.Namespace) -> None:

@@ -67,6 +67,27 @@ EXPERIMENTS = {
         75,
         12,
     ),
+    "acrobot-cmdp": Entry(
+        "arnpg.experiments.acrobot_cmdp:AcrobotCMDP",
+        "Section 5.3, Figure 3",
+        "Acrobot under two costs: ARNPG-EPD, NPG-PD, CRPO",
+        1000,
+        20,
+    ),
+    "acrobot-inner-loops": Entry(
+        "arnpg.experiments.acrobot_inner_loops:AcrobotInnerLoops",
+        "Appendix A.2",
+        "Acrobot under two costs: ARNPG-EPD, t_k = 1, 2, 5, 10",
+        300,
+        20,
+    ),
+    "acrobot-sumlog": Entry(
+        "arnpg.experiments.acrobot_sumlog:AcrobotSumLog",
+        "Appendix C, Acrobot-v1",
+        "proportional fairness of two rewards on Acrobot: ARNPG-IMD, t_k = 1, 2, 5, 10",
+        250,
+        20,
+    ),
 }
 
 

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["above", "band", "interval", "paired", "share"]
+from arnpg.intervals import interval
 
-RESAMPLES = 2000
-
-
-def interval(samples: np.ndarray) -> tuple[float, float, float]:
-    """The mean of the samples and its bootstrap 95 % interval."""
-    samples = np.asarray(samples, float)
-    if not np.isfinite(samples).all():
-        return float("nan"), float("nan"), float("nan")
-    draws = np.random.default_rng(0).integers(len(samples), size=(RESAMPLES, len(samples)))
-    means = samples[draws].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(samples.mean()), float(low), float(high)
+__all__ = ["above", "band", "paired", "share"]
 
 
 def band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

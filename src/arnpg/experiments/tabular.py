@@ -17,7 +17,7 @@ from arnpg.api import solve
 from arnpg.criteria import AbstractCriterion, Constrained
 from arnpg.examples.random_cmdp import LIMIT, random_cmdp
 from arnpg.loop import Watch, run_batch
-from arnpg.recipes import METHODS
+from arnpg.recipes.tabular import METHODS
 from arnpg.report.figure import Panel, Series
 from arnpg.solution import log_log_slope
 from arnpg.tabular.exact import ExactInnerLoop

@@ -10,8 +10,9 @@ import numpy as np
 
 from arnpg.examples.random_cmdp import LIMIT, random_cmdp
 from arnpg.experiments.experiment import AbstractExperiment, Stages
-from arnpg.experiments.statistics import above, band, interval, paired, share
+from arnpg.experiments.statistics import above, band, paired, share
 from arnpg.experiments.tabular import CMDP, averages, curve, optimum, panel, sampled_values
+from arnpg.intervals import interval
 from arnpg.report.figure import Claim, Figure, Report, Table
 
 __all__ = ["TabularCMDPSampled"]

@@ -10,8 +10,9 @@ import numpy as np
 from arnpg.criteria import MaxMin
 from arnpg.examples.random_cmdp import random_cmdp
 from arnpg.experiments.experiment import AbstractExperiment, Stages
-from arnpg.experiments.statistics import above, band, interval, paired
+from arnpg.experiments.statistics import above, band, paired
 from arnpg.experiments.tabular import curve, optimum, panel, sampled_values
+from arnpg.intervals import interval
 from arnpg.report.figure import Claim, Figure, Panel, Report, Table
 
 __all__ = ["TabularMaxMinSampled"]

@@ -9,6 +9,8 @@ it) is sampled anew.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ from .natural_gradient import AbstractUpdate, Samples, TrustRegion, UpdateInfo
 from .networks import AbstractPolicy, Critics, Network, make_policy
 from .penalty import AnchorPenalty
 from .rollout import Batch, Rollout
-from .values import AbstractValue, PathTotal
+from .values import AbstractValue, PathTotal, path_totals
 
 __all__ = ["Diagnostics", "NeuralInnerLoop", "NeuralWork"]
 
@@ -59,6 +61,8 @@ class NeuralInnerLoop(AbstractInnerLoop):
     of value for all objectives or a tuple with one each; ``normalise``, whether the combined advantage is brought to
     mean 0 and deviation 1 (the paper's runs: yes; the closed form of ``FixedStep``: no).
     """
+
+    vectorised: ClassVar[bool] = False
 
     env: AbstractEnvironment
     policy: Network = Network()
@@ -100,7 +104,8 @@ class NeuralInnerLoop(AbstractInnerLoop):
     def evaluate(self, policy: AbstractPolicy, work: NeuralWork) -> tuple[Float[Array, " m"], NeuralWork]:
         """``V_1..m`` from a new batch of the policy, which stays in ``work`` for the micro step that follows."""
         work = self._collect(policy, work)
-        return self._value_vector(work.critics, work.batch), work
+        _, bootstrap = path_values(work.critics, work.batch, self.env.time_limit)
+        return self._value_vector(bootstrap, work.batch), work
 
     def improve(
         self,
@@ -142,20 +147,16 @@ class NeuralInnerLoop(AbstractInnerLoop):
         combined = separate @ weights + self.penalty(policy, anchor, batch, self.discount)[0]
         if self.normalise:
             combined = (combined - combined.mean()) / (combined.std() + 1e-8)
-        samples = jax.tree.map(_flat, Samples(batch.observations, batch.actions, combined))
+        vector = self._value_vector(bootstrap, batch)
+        samples = Samples(_flat(batch.observations), _flat(batch.actions), _flat(combined), vector)
         policy, update = self.update(policy, samples, self.discount, update_key)
         critics, fit = self.fit(work.critics, work.fit, samples.observations, _flat(targets), fit_key)
         shown = Diagnostics(update, explained_variance(values, targets))
         work = eqx.tree_at(lambda w: (w.key, w.critics, w.fit, w.diagnostics), work, (key, critics, fit, shown))
         return policy, work
 
-    def _value_vector(self, critics: Critics, batch: Batch) -> Float[Array, " m"]:
-        _, bootstrap = path_values(critics, batch, self.env.time_limit)
-        count = len(self.env.names)
-        parts = self.values if isinstance(self.values, tuple) else (self.values,) * count
-        return jnp.stack(
-            [part(batch.rewards[..., i], bootstrap[..., i], batch, self.discount) for i, part in enumerate(parts)]
-        )
+    def _value_vector(self, bootstrap: Float[Array, "t b m"], batch: Batch) -> Float[Array, " m"]:
+        return path_totals(self.values, bootstrap, batch, self.discount).mean(0)
 
 
 def explained_variance(values: Float[Array, "t b m"], targets: Float[Array, "t b m"]) -> Float[Array, " m"]:

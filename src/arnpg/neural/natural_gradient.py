@@ -36,11 +36,12 @@ Vector = Float[Array, " p"]
 
 
 class Samples(eqx.Module):
-    """Independent (s, a) with their advantages; time and path flattened into one axis."""
+    """Independent (s, a) with their advantages, time and path flattened into one axis; the values of the policy."""
 
     observations: Float[Array, "n o"]
     actions: Array
     advantages: Float[Array, " n"]
+    values: Float[Array, " m"]
 
 
 class UpdateInfo(eqx.Module):

@@ -1,4 +1,4 @@
-"""The value vector of a policy, estimated from its batch, as the criterion means it (Section 5.2).
+"""The value vector of a policy, estimated from each path of its batch, as the criterion means it (Section 5.2).
 
 Gradients are discounted always; a criterion may speak of another notion of value.  Each objective has its own:
 the paper's Acrobot limits are on ``PathTotal``, an episodic score is ``EpisodeTotal``, the theory's is ``Discounted``.
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .rollout import Batch
 
-__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal"]
+__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal", "path_totals"]
 
 
 class AbstractValue(eqx.Module):
@@ -23,8 +23,8 @@ class AbstractValue(eqx.Module):
     @abc.abstractmethod
     def __call__(
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
-    ) -> Float[Array, ""]:
-        """``V``, from the objective's rewards and critic values where paths are cut (see ``path_values``)."""
+    ) -> Float[Array, " b"]:
+        """One estimate of ``V`` a path, from the objective's rewards and the critic's where the path is cut."""
 
 
 class PathTotal(AbstractValue):
@@ -32,9 +32,9 @@ class PathTotal(AbstractValue):
 
     def __call__(
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
-    ) -> Float[Array, ""]:
-        """``mean_b sum_t r_t``."""
-        return rewards.sum(0).mean()
+    ) -> Float[Array, " b"]:
+        """``sum_t r_t``."""
+        return rewards.sum(0)
 
 
 class EpisodeTotal(AbstractValue):
@@ -45,9 +45,9 @@ class EpisodeTotal(AbstractValue):
 
     def __call__(
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
-    ) -> Float[Array, ""]:
-        """``mean_b sum_t r_t`` over first episodes."""
-        return (rewards * _first(batch)).sum(0).mean()
+    ) -> Float[Array, " b"]:
+        """``sum_t r_t`` over the first episode."""
+        return (rewards * _first(batch)).sum(0)
 
 
 class Discounted(AbstractValue):
@@ -55,10 +55,23 @@ class Discounted(AbstractValue):
 
     def __call__(
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
-    ) -> Float[Array, ""]:
-        """``mean_b sum_t gamma^t (r_t + gamma V(s_{t+1}) [cut])`` over first episodes."""
+    ) -> Float[Array, " b"]:
+        """``sum_t gamma^t (r_t + gamma V(s_{t+1}) [cut])`` over the first episode."""
         weights = discount ** jnp.arange(rewards.shape[0], dtype=rewards.dtype)[:, None] * _first(batch)
-        return (weights * (rewards + discount * bootstrap)).sum(0).mean()
+        return (weights * (rewards + discount * bootstrap)).sum(0)
+
+
+def path_totals(
+    values: AbstractValue | tuple[AbstractValue, ...],
+    bootstrap: Float[Array, "t b m"],
+    batch: Batch,
+    discount: float,
+) -> Float[Array, "b m"]:
+    """The estimates of all objectives; ``values`` is one notion for all of them, or a tuple with one each."""
+    count = batch.rewards.shape[-1]
+    parts = values if isinstance(values, tuple) else (values,) * count
+    columns = [part(batch.rewards[..., i], bootstrap[..., i], batch, discount) for i, part in enumerate(parts)]
+    return jnp.stack(columns, axis=-1)
 
 
 def _first(batch: Batch) -> Float[Array, "t b"]:

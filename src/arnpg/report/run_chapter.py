@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from arnpg.report.chapter import Chapter, Setting
 from arnpg.report.figure import Figure, Panel, Report, Series, Table
 from arnpg.report.stored import read_report
+from arnpg.report.trained_chapter import trained_chapter
 from arnpg.runs.folder import RunFolder
 from arnpg.runs.metrics import read_metrics
 from arnpg.runs.progress import duration
@@ -26,6 +28,8 @@ def run_chapter(path: str | os.PathLike) -> Chapter:
     folder = RunFolder.open(path)
     summary = folder.summary() if folder.finished else {}
     state = "finished" if summary else f"not finished; `arnpg resume {folder.path}` continues it"
+    if (stored := folder.path / "trained.npz").is_file():
+        return _trained(folder, summary, trained_chapter(stored))
     if folder.kind != "reproduce":
         return _trial(folder, summary, state)
     name = str(folder.config.get("experiment", folder.path.name))
@@ -42,6 +46,12 @@ def run_chapter(path: str | os.PathLike) -> Chapter:
         settings=_settings(folder.config.get("settings", {}), summary.get("settings", {})),
         facts=(*_facts(folder, summary), *_stages(folder, summary)),
     )
+
+
+def _trained(folder: RunFolder, summary: dict[str, Any], chapter: Chapter) -> Chapter:
+    """A finished training: what its archive says, with the facts of its folder."""
+    facts = (*chapter.facts[1:], *_facts(folder, summary))
+    return dataclasses.replace(chapter, title=folder.path.name, facts=facts)
 
 
 def _trial(folder: RunFolder, summary: dict[str, Any], state: str) -> Chapter:

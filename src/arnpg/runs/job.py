@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -63,8 +64,13 @@ class Job(NamedTuple):
                 digest.update(_bytes(leaf))
         return digest.hexdigest()
 
-    def rows(self, chunk: Chunk, start: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """The rows of metrics of a chunk that began after step ``start``; a batch is shown by its means."""
+    def rows(
+        self, chunk: Chunk, start: int, entries: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> Iterator[tuple[int, dict[str, float]]]:
+        """The rows of metrics of a chunk that began after step ``start``; a batch is shown by its means.
+
+        ``entries`` names the entries of vectors, such as ``{"values": ("reward", "cost")}``; others are numbered.
+        """
         leaves = {name: np.asarray(leaf) for name, leaf in named_leaves(chunk.trace).items()}
         if self.batch:
             leaves = {name: leaf.mean(axis=0) for name, leaf in leaves.items()}
@@ -73,7 +79,8 @@ class Job(NamedTuple):
         for index in range(count):
             number = start + index + 1
             if number % every == 0 or number == self.steps:
-                yield number, {name: value for key, leaf in leaves.items() for name, value in _flat(key, leaf[index])}
+                pairs = (_flat(key, leaf[index], entries.get(key, ())) for key, leaf in leaves.items())
+                yield number, {name: value for some in pairs for name, value in some}
 
     def result(self, carry: Carry, trace: Any, rows: Any, seconds: float) -> Run:
         """A finished run, in the words of the macro loop."""
@@ -114,10 +121,11 @@ def _plain(text: str) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
 
 
-def _flat(name: str, value: np.ndarray) -> Iterator[tuple[str, float]]:
-    """``values/0``, ``values/1``; a number keeps its name."""
+def _flat(name: str, value: np.ndarray, names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """``values/reward`` or, without names for all entries, ``values/0``; a number keeps its name."""
     if value.ndim == 0:
         yield name, value.item()
     else:
-        for index, entry in enumerate(value.ravel().tolist()):
-            yield f"{name}/{index}", entry
+        words = names if len(names) == value.size else range(value.size)
+        for word, entry in zip(words, value.ravel().tolist(), strict=True):
+            yield f"{name}/{word}", entry

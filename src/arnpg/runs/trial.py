@@ -10,6 +10,8 @@ import functools
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +28,7 @@ from arnpg.runs.progress import Reporter, SilentReporter
 from arnpg.runs.signals import Stop, listening
 from arnpg.runs.trace import TraceFile
 
-__all__ = ["Every", "run_trial"]
+__all__ = ["About", "Every", "run_trial"]
 
 
 class Every(NamedTuple):
@@ -34,6 +36,14 @@ class Every(NamedTuple):
 
     seconds: float = 30.0
     steps: float = float("inf")
+
+
+class About(NamedTuple):
+    """What a run is about: names of the trace's entries, a chunk in words, what is written when it is finished."""
+
+    entries: Mapping[str, Sequence[str]] = MappingProxyType({})
+    describe: Callable[[Chunk], str] = lambda chunk: ""
+    conclude: Callable[[Path, Run], None] = lambda folder, run: None
 
 
 def run_trial(
@@ -50,6 +60,8 @@ def run_trial(
     loggers: Sequence[Logger] = (),
     progress: Reporter | None = None,
     parents: bool = False,
+    kind: str = "trial",
+    about: About = About(),  # noqa: B008
 ) -> Run:
     """Run ``steps`` macro steps in a folder: begin, continue from its last checkpoint, or return the result there.
 
@@ -66,6 +78,8 @@ def run_trial(
         loggers: beside ``metrics.jsonl``.
         progress: where fraction and warnings go.
         parents: make missing parents of the folder.
+        kind: what continues it; see ``arnpg.cli.resume``.
+        about: what the run is about, in words.
 
     Returns:
         The run as ``loop.run`` returns it, over all its steps.
@@ -74,8 +88,8 @@ def run_trial(
         raise SettingsError(f"resume must be 'strict' or 'auto', got {resume!r}.")
     reporter, todo = progress or SilentReporter(), job(algorithms, steps, keys, watch)
     words = {**(config or {}), "steps": todo.steps, "batch": len(todo.algorithms), "fingerprint": todo.fingerprint()}
-    with listening() as stop, RunFolder.enter(folder, "trial", words, seed=seed, parents=parents) as opened:
-        trial = _Trial(opened, todo, Loggers(tuple(loggers), reporter.say), reporter, stop, checkpoint_every)
+    with listening() as stop, RunFolder.enter(folder, kind, words, seed=seed, parents=parents) as opened:
+        trial = _Trial(opened, todo, Loggers(tuple(loggers), reporter.say), reporter, stop, checkpoint_every, about)
         result = trial.stored() if opened.finished else trial.work(resume)
     stop.deliver()
     if result is None:
@@ -88,10 +102,17 @@ class _Trial:
     """What the callback between two chunks needs."""
 
     def __init__(
-        self, folder: RunFolder, todo: Job, loggers: Loggers, reporter: Reporter, stop: Stop, every: Every
+        self,
+        folder: RunFolder,
+        todo: Job,
+        loggers: Loggers,
+        reporter: Reporter,
+        stop: Stop,
+        every: Every,
+        about: About,
     ) -> None:
         self.folder, self.job, self.loggers, self.reporter, self.stop = folder, todo, loggers, reporter, stop
-        self.every = every
+        self.every, self.about = every, about
         self.template, row = todo.shapes()
         self.checkpoints = Checkpoints(folder.checkpoints, folder.config_hash)
         self.trace = TraceFile(folder.trace, row, axis=1 if todo.batch else 0)
@@ -125,6 +146,7 @@ class _Trial:
             return None
         found = Loaded(self.done, self.carry, {"trace": self.trace.mark(), "seconds": self.seconds})
         result = self._result(found)
+        self.about.conclude(self.folder.path, result)
         self.folder.finish({"status": "finished", "steps": self.done, "seconds": self.seconds, **_last(result)})
         return result
 
@@ -134,10 +156,11 @@ class _Trial:
         self.carry, self.seconds = chunk.carry, self.base + chunk.seconds
         self.pending.append((chunk.trace, chunk.rows))
         self.stop.patient = True
-        for number, row in self.job.rows(chunk, before):
+        for number, row in self.job.rows(chunk, before, self.about.entries):
             self._guarded("metrics", functools.partial(self.metrics.log, number, row))
             self.loggers.log(number, row)
-        self.reporter.update(self.done / self.job.steps, f"step {self.done} of {self.job.steps}")
+        text = f"step {self.done} of {self.job.steps}"
+        self.reporter.update(self.done / self.job.steps, f"{text}  {self.about.describe(chunk)}".rstrip())
         late = time.monotonic() - self.saved_at >= self.every.seconds
         if self.done < self.job.steps and (late or self.done - self.saved_step >= self.every.steps):
             self._guarded("checkpoint", self.save)

@@ -1,0 +1,54 @@
+"""ARNPG-EPD for noisy values: the extra violation term has a gain of its own, and limits are kept with a margin.
+
+Not in the paper. EPD (Algorithm 3) weighs a constraint by ``lambda_k + eta' (b - V(pi_k))``: an integral and, with the
+same small gain, a proportional term. Where values start far from the limits, as on Acrobot, the integral winds up and
+needs most of a run to unwind; where they are estimated from a few paths, half of all runs end above a limit that they
+keep in the mean. Here the proportional gain ``damping`` is separate and larger, so that the weight answers at once and
+the integral stays small, and both terms aim at limits tightened by ``margin``.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from arnpg.arrays import AnyArray, Scalar
+from arnpg.inner_loop import AbstractMicroSteps, require_positive
+from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
+from arnpg.objectives import Criterion
+
+__all__ = ["SteadyEPD"]
+
+
+class SteadyEPD(AbstractAnchorMethod):
+    """``s = C v - b - margin |b|``; the weights of the constraints are ``max(0, lambda - damping s)``.
+
+    ``dual_step`` is ``eta'``; ``damping`` in the same unit; ``margin`` relative to each limit.
+    """
+
+    criterion: Criterion
+    micro_steps: AbstractMicroSteps
+    dual_step: Scalar
+    damping: Scalar
+    margin: Scalar
+
+    def __check_init__(self) -> None:
+        """A smooth objective under constraints."""
+        require_smooth_constrained("ARNPG-EPD", self.criterion)
+        for name in ("dual_step", "damping"):
+            require_positive(name, getattr(self, name))
+
+    def initial_dual(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " c"]:
+        """``lambda_0 = 0``."""
+        return 0 * self._slack(values)
+
+    def weights(self, values: Float[AnyArray, " m"], dual: Float[AnyArray, " c"]) -> Float[AnyArray, " m"]:
+        """``r~_k = r_1 + sum_i max(0, lambda_{k,i} - damping s_i) r_i``."""
+        return self.criterion.ascent(values, jnp.maximum(0.0, dual - self.damping * self._slack(values)))
+
+    def update_dual(
+        self, dual: Float[AnyArray, " c"], values: Float[AnyArray, " m"], new_values: Float[AnyArray, " m"]
+    ) -> Float[AnyArray, " c"]:
+        """``lambda_{k+1} = max(0, lambda_k - eta' s)``."""
+        return jnp.maximum(0.0, dual - self.dual_step * self._slack(new_values))
+
+    def _slack(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " c"]:
+        return self.criterion.slack(values) - self.margin * jnp.abs(jnp.asarray(self.criterion.thresholds))

@@ -1,0 +1,129 @@
+"""What is to be trained, checked and put together before anything is computed."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from arnpg.criteria import AbstractCriterion, Constrained, MaxMin
+from arnpg.envs.env import AbstractEnvironment, named
+from arnpg.errors import ObjectiveError, SettingsError
+from arnpg.inner_loop import FixedMicroSteps
+from arnpg.method import Algorithm
+from arnpg.methods import OMDA
+from arnpg.neural.stored import WORDS
+from arnpg.objectives import Criterion
+from arnpg.recipes.neural import METHODS
+from arnpg.settings import converted, plain, with_setting
+
+__all__ = ["Plan", "prepare"]
+
+
+class Plan(NamedTuple):
+    """Everything that decides a training's result, checked."""
+
+    env: AbstractEnvironment
+    words: AbstractCriterion
+    criterion: Criterion
+    method: str
+    algorithm: Algorithm
+    steps: int
+    step_iterations: int
+    seeds: tuple[int, ...]
+    settings: dict[str, Any]
+
+
+def prepare(
+    env: AbstractEnvironment,
+    criterion: AbstractCriterion,
+    *,
+    objectives: Mapping[str, Callable] | None = None,
+    method: str | None = None,
+    iterations: int = 300,
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    **settings: Any,
+) -> Plan:
+    """Check what is asked for and make the algorithm; nothing is computed."""
+    _check(env, criterion, iterations)
+    if objectives is not None:
+        env = dataclasses.replace(env, objectives=named(objectives))
+    method = _method(criterion) if method is None else method
+    if method not in METHODS:
+        raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    bound = criterion.bind(env.names)
+    algorithm = _algorithm(env, bound, method, settings)
+    per_step = _step_iterations(algorithm)
+    return Plan(
+        env=env,
+        words=criterion,
+        criterion=bound,
+        method=method,
+        algorithm=algorithm,
+        steps=max(iterations // per_step, 1),
+        step_iterations=per_step,
+        seeds=_seeds(seeds, seed),
+        settings={name: plain(value) for name, value in settings.items()},
+    )
+
+
+def _algorithm(env: AbstractEnvironment, criterion: Criterion, method: str, settings: dict[str, Any]) -> Algorithm:
+    """The recipe with its own settings and whole parts; then words, and what has dots, inside the inner loop."""
+    recipe = METHODS[method]
+    own = {p.name: p.default for p in inspect.signature(recipe).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    mine = {name: converted(name, own[name], value) for name, value in settings.items() if name in own}
+    rest = {name: value for name, value in settings.items() if name not in own}
+    parts = [field.name for field in dataclasses.fields(recipe(env, criterion).inner)][1:]
+    for name in rest:
+        if name.partition(".")[0] not in parts:
+            known = ", ".join([*own, *parts])
+            raise SettingsError(f"{name!r} is not a setting of {method!r}; it has {known}.")
+    whole = {name: value for name, value in rest.items() if "." not in name and not isinstance(value, str)}
+    algorithm = recipe(env, criterion, **mine, **whole)
+    for name, value in rest.items():
+        if name not in whole:
+            algorithm = Algorithm(algorithm.method, with_setting(algorithm.inner, name, value, WORDS))
+    return algorithm
+
+
+def _method(criterion: AbstractCriterion) -> str:
+    if isinstance(criterion, Constrained):
+        return "arnpg-epd" if criterion.constraint_labels() else "arnpg-imd"
+    return "arnpg-omda" if isinstance(criterion, MaxMin) else "arnpg-imd"
+
+
+def _step_iterations(algorithm: Algorithm) -> int:
+    """Micro steps of a macro step; ARNPG-OMDA takes two inner loops."""
+    rule = getattr(algorithm.method, "micro_steps", None)
+    if not isinstance(rule, FixedMicroSteps):
+        raise SettingsError(f"micro_steps must be a whole number here, got {rule!r}; iterations counts micro steps.")
+    return int(rule.count) * (2 if isinstance(algorithm.method, OMDA) else 1)
+
+
+def _seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
+    if isinstance(seeds, bool) or isinstance(first, bool) or not isinstance(first, int) or first < 0:
+        raise SettingsError(f"seed must be a whole number >= 0, got {first!r}.")
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise SettingsError(f"seeds must be at least 1, got {seeds}; or give them as a list.")
+        return tuple(range(first, first + seeds))
+    found = tuple(int(seed) for seed in seeds)
+    if not found or len(set(found)) < len(found) or min(found) < 0:
+        raise SettingsError(f"seeds must hold different whole numbers >= 0, got {list(seeds)}.")
+    return found
+
+
+def _check(env: Any, criterion: Any, iterations: Any) -> None:
+    if not isinstance(env, AbstractEnvironment):
+        raise SettingsError(
+            f"env must be an environment of arnpg.envs or one written like them, got {type(env).__name__}; "
+            "for a known model use arnpg.solve."
+        )
+    if not isinstance(criterion, AbstractCriterion):
+        raise ObjectiveError(
+            f"criterion must be Constrained, ProportionalFair, MaxMin, Linear or Concave, got {criterion!r}."
+        )
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 1:
+        raise SettingsError(f"iterations must be a whole number >= 1, got {iterations!r}.")

@@ -1,0 +1,173 @@
+"""The public function for environments: ``train``.
+
+    run = arnpg.train(arnpg.envs.Acrobot(), arnpg.Constrained("height", at_most={"swing1": 50, "swing2": 50}), seeds=10)
+
+It goes in four small steps, each of which knows nothing of the others:
+
+1. ``recipes.neural.METHODS[method](env, criterion, **settings)`` makes the algorithm: the recipe's own settings, and
+   parts of the inner loop by the names of its fields. A new method is a line in ``METHODS``; a new kind of environment
+   is a branch in that file's ``_trust_region`` (its own inner loop, with the same fields where they mean the same).
+2. Settings with dots (``rollout.paths``) are replaced inside the inner loop by ``settings.with_setting``; words for
+   what is no number are in ``neural.stored.WORDS``.
+3. ``loop.run_batch``, or ``runs.trial.run_trial`` where there is a folder, runs all seeds.
+4. ``_trained`` turns the run into a ``TrainedRun``; it asks the inner loop for ``values``, ``rollout.steps``,
+   ``discount`` and the environment for ``names`` and ``observation_size``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from arnpg.criteria import AbstractCriterion
+from arnpg.envs.env import AbstractEnvironment
+from arnpg.evaluation import Notion
+from arnpg.loop import Run, run_batch
+from arnpg.neural.stored import activation_name
+from arnpg.plan import Plan, prepare
+from arnpg.runs.progress import Progress, Reporter, SilentReporter
+from arnpg.runs.trial import About, Every, run_trial
+from arnpg.trained import TrainedRun, TrainingTrace
+from arnpg.training_progress import Teller, TrainingProgress
+
+__all__ = ["ARCHIVE", "carry_out", "train"]
+
+ARCHIVE = "trained.npz"
+
+
+def train(
+    env: AbstractEnvironment,
+    criterion: AbstractCriterion,
+    *,
+    objectives: Mapping[str, Callable] | None = None,
+    method: str | None = None,
+    iterations: int = 300,
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    out: str | os.PathLike | None = None,
+    checkpoint_every: float = 30.0,
+    resume: str = "strict",
+    progress: bool | Callable[[TrainingProgress], None] | None = None,
+    **settings: Any,
+) -> TrainedRun:
+    """Train policies in an environment, one for each seed; the same seed, the same policy.
+
+    Args:
+        env: an environment of the device, such as ``arnpg.envs.Acrobot()``.
+        criterion: what "best" means, in the environment's objectives.
+        objectives: functions of a transition by name, in the place of the environment's own.
+        method: ``"arnpg-epd"``, ``"arnpg-imd"``, ``"arnpg-omda"``, ``"npg-pd"``, ``"crpo"`` or ``"mo-npg"``; without it
+            ARNPG-EPD where there are limits, ARNPG-OMDA for ``MaxMin``, ARNPG-IMD for everything else.
+        iterations: micro steps, each on one batch of the environment.
+        seeds: how many runs, from ``seed`` on, or which.
+        seed: the first one.
+        out: a folder to keep the run in; the same call continues it after any kind of end, and returns what is there
+            when it is finished.
+        checkpoint_every: seconds.
+        resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
+        progress: a function of ``TrainingProgress``, or whether to show a bar; without it where there is a terminal.
+        settings: of the method and of parts of the inner loop: ``dual_step=1e-3``, ``rollout=Rollout(20, 500)``, or
+            with dots ``**{"rollout.paths": 20}``; see ``arnpg.recipes.neural``.
+    """
+    plan = prepare(
+        env, criterion, objectives=objectives, method=method, iterations=iterations, seeds=seeds, seed=seed, **settings
+    )
+    show = progress if callable(progress) else None
+    wanted = sys.stderr.isatty() if progress is None else bool(progress) and show is None
+    with Progress({"training": 1.0}, quiet=not wanted) as bar:
+        reporter = bar.part("training") if wanted else SilentReporter()
+        return carry_out(plan, out, Every(checkpoint_every), resume, reporter, show)
+
+
+def carry_out(
+    plan: Plan,
+    out: str | os.PathLike | None = None,
+    every: Every = Every(),  # noqa: B008
+    resume: str = "strict",
+    reporter: Reporter | None = None,
+    show: Callable[[TrainingProgress], None] | None = None,
+    command: Mapping[str, Any] | None = None,
+    parents: bool = False,
+) -> TrainedRun:
+    """Run a plan, in a folder where one is given; ``command`` is what `arnpg resume` makes the plan from again."""
+    algorithms = [plan.algorithm] * len(plan.seeds)
+    keys = jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
+    told, reporter = Teller(plan, show), reporter or SilentReporter()
+    if out is None:
+        on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
+        return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
+    activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
+    config = {
+        "environment": _name(plan.env),
+        "criterion": plan.words.describe(plan.env.names),
+        "method": plan.method,
+        "seeds": list(plan.seeds),
+        "settings": plan.settings,
+        **({"command": command} if command is not None else {}),
+    }
+    trial = run_trial(
+        out,
+        algorithms,
+        plan.steps,
+        keys=keys,
+        checkpoint_every=every,
+        resume=resume,
+        config=config,
+        seed=plan.seeds[0],
+        progress=reporter,
+        parents=parents,
+        kind="train",
+        about=About(
+            {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()},
+            told,
+            lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE),
+        ),
+    )
+    return _trained(plan, trial)
+
+
+def _trained(plan: Plan, ran: Run) -> TrainedRun:
+    rows, inner = ran.trace, plan.algorithm.inner
+    values = np.asarray(rows.values, float)
+    slack = values @ np.asarray(plan.criterion.rows).T - np.asarray(plan.criterion.thresholds)
+    flat = values.reshape(-1, values.shape[-1])
+    objective = np.array([float(plan.criterion.value(row)) for row in flat]).reshape(values.shape[:2])
+    trace = TrainingTrace(
+        iterations=np.cumsum(rows.micro_steps[0]),
+        env_steps=np.cumsum(rows.inner.env_steps[0]),
+        values=values,
+        objective=objective,
+        slack=slack,
+        weights=rows.weights,
+        dual=rows.dual,
+        kl=rows.inner.kl,
+        entropy=rows.inner.entropy,
+    )
+    parts: Any = inner
+    notions = parts.values if isinstance(parts.values, tuple) else (parts.values,) * len(plan.env.names)
+    return TrainedRun(
+        environment=_name(plan.env),
+        criterion=plan.words.describe(plan.env.names),
+        method=plan.method,
+        names=plan.env.names,
+        labels=plan.words.constraint_labels(),
+        rows=np.asarray(plan.criterion.rows),
+        thresholds=np.asarray(plan.criterion.thresholds),
+        seeds=plan.seeds,
+        settings=plan.settings,
+        observation_size=plan.env.observation_size,
+        notion=Notion(notions, parts.rollout.steps, parts.discount),
+        trace=trace,
+        last=ran.last,
+        best=ran.best,
+        seconds=ran.seconds,
+    )
+
+
+def _name(env: AbstractEnvironment) -> str:
+    return f"{type(env).__module__}:{type(env).__qualname__}"
