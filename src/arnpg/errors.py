@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
     "ArnpgError",
+    "EnvironmentFault",
     "InfeasibleError",
     "ModelError",
     "NumericalError",
@@ -37,6 +39,32 @@ class StorageError(ArnpgError, OSError):
 
 class NumericalError(ArnpgError, ArithmeticError):
     """Values that are no longer numbers, with the step at which they appeared."""
+
+
+class EnvironmentFault(ArnpgError, RuntimeError):
+    """An environment that broke its word, or broke; ``details`` are arrays for a file from which to replay it.
+
+    Attributes:
+        environment: its index in the batch.
+        step: steps of this environment since it was made, the faulty one included; 0 for a reset.
+        seed: with which its first reset was seeded.
+        action: the last one, as given to the environment; ``None`` for a reset.
+        details: the same and ``episode_actions``, ``observation`` and what else is known, as arrays by name.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        environment: int = 0,
+        step: int = 0,
+        seed: int = 0,
+        action: Any = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.environment, self.step, self.seed, self.action = environment, step, seed, action
+        self.details = dict(details or {})
 
 
 class InfeasibleError(ArnpgError):

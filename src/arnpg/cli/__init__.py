@@ -3,7 +3,8 @@
 A subcommand is a module of this package with ``main(argv) -> int``. It reads its own flags, so that one may use
 ``arnpg.cli.parser`` and the next another parser; errors, signals and exit codes are settled here, once:
 
-    0 ok, 2 bad input or configuration, 3 infeasible or not certified, 5 storage, 130 SIGINT, 143 SIGTERM.
+    0 ok, 2 bad input or configuration, 3 infeasible or not certified, 4 environment fault, 5 storage,
+    130 SIGINT, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 from arnpg.cli.parser import UsageError, did_you_mean
 from arnpg.cli.terminal import complain, prepare_streams, write
 
-__all__ = ["BAD_INPUT", "COMMANDS", "NOT_CERTIFIED", "STORAGE", "main"]
+__all__ = ["BAD_INPUT", "COMMANDS", "FAULTY", "NOT_CERTIFIED", "STORAGE", "main"]
 
-BAD_INPUT, NOT_CERTIFIED, STORAGE = 2, 3, 5
+BAD_INPUT, NOT_CERTIFIED, FAULTY, STORAGE = 2, 3, 4, 5
 
 COMMANDS = {
     "solve": "find the best policy of a known model, with a certified gap",
@@ -81,7 +82,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _guarded(arguments: list[str]) -> int:
     """Turn every way in which a command can end into a sentence and an exit code."""
-    from arnpg.errors import ArnpgError, StorageError
+    from arnpg.errors import ArnpgError, EnvironmentFault, StorageError
 
     try:
         return _dispatch(arguments)
@@ -92,6 +93,9 @@ def _guarded(arguments: list[str]) -> int:
     except StorageError as error:
         complain(str(error))
         return STORAGE
+    except EnvironmentFault as error:
+        complain(str(error))
+        return FAULTY
     except ArnpgError as error:
         complain(str(error))
         return BAD_INPUT
