@@ -14,7 +14,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/.installed-test
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff check src tests bench
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(VENV)/.installed-docs

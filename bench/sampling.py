@@ -118,11 +118,12 @@ def main() -> None:
             "arnpg": least_cpu(lambda: jax.block_until_ready(one(keys[0])), 50),
             f"arnpg, {BATCH} seeds in one call": least_cpu(lambda: jax.block_until_ready(many(keys)), 20) / BATCH,
         }
-    loop, lists, array = seconds["loop of choices"], seconds["loop on lists"], seconds["NumPy"]
-    print("| | ms an estimate | trajectories a second | times the loop of choices | times the loop on lists | times NumPy |")
-    print("|---|---|---|---|---|---|")
+    peers = ("loop of choices", "loop on lists", "NumPy")
+    titles = ("", "ms an estimate", "trajectories a second", *(f"times {peer}" for peer in peers))
+    print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     for name, cost in seconds.items():
-        print(f"| {name} | {1e3 * cost:.2f} | {count / cost:,.0f} | {loop / cost:.1f} | {lists / cost:.1f} | {array / cost:.1f} |")
+        ratios = " | ".join(f"{seconds[peer] / cost:.1f}" for peer in peers)
+        print(f"| {name} | {1e3 * cost:.2f} | {count / cost:,.0f} | {ratios} |")
 
 
 if __name__ == "__main__":

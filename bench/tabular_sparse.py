@@ -5,8 +5,8 @@
     python bench/tabular_sparse.py oracle [--size 100000]        # one scalarised solve, beside QuantEcon's DiscreteDP
     python bench/tabular_sparse.py grow [--limit 600]            # garnet from 1e4 to 1e6, queue at 1e6
 
-Each solver runs in a process of its own, which builds the model, and counts from the arrays to the objective. Cells: CPU
-seconds / wall seconds (relative distance from the reference, arnpg's optimum), for arnpg with its certified relative
+Each solver runs in a process of its own, which builds the model, and counts from the arrays to the objective. Cells:
+CPU seconds / wall seconds (relative distance from the reference, arnpg's optimum), for arnpg with its certified relative
 gap and the peak memory of the process, model included. `> 240`: stopped; `-`: has no such criterion. arnpg is shown for
 the first call in its process; it compiles nothing.
 """
@@ -168,11 +168,11 @@ def oracle(size: int) -> None:
             reward = mdp.rewards.sum(axis=0)
             goal = 1e-6 * np.abs(reward).max() / (1 - discount)
             peer = DiscreteDP(reward.ravel(), mdp.transitions, discount, pairs // mdp.actions, pairs % mdp.actions)
-            theirs = lambda peer=peer, goal=goal: peer.solve(method="modified_policy_iteration", epsilon=goal).v
-            mine = lambda mdp=mdp, goal=goal: climb(mdp, goal)
+            theirs = functools.partial(peer.solve, method="modified_policy_iteration", epsilon=goal)
+            mine = functools.partial(climb, mdp, goal)
             theirs(), mine()
             (a, b, value), (c, d, other) = clocked(mine), clocked(theirs)
-            apart = abs(value - mdp.initial @ other) / abs(value)
+            apart = abs(value - mdp.initial @ other.v) / abs(value)
             print(f"| {model} | {discount} | {a:.2f} / {b:.2f} | {c:.2f} / {d:.2f} | {c / a:.1f} | {apart:.0e} |")
 
 
@@ -210,7 +210,8 @@ def main() -> None:
     commands.add_parser("oracle").add_argument("--size", type=int, default=100_000)
     commands.add_parser("grow").add_argument("--limit", type=float, default=600)
     alone = commands.add_parser("one")
-    for name, kind in (("solver", str), ("model", str), ("size", int), ("discount", float), ("kind", str), ("least", float)):
+    fields = {"solver": str, "model": str, "size": int, "discount": float, "kind": str, "least": float}
+    for name, kind in fields.items():
         alone.add_argument(name, type=kind)
     given = parser.parse_args()
     if given.command == "compare":
