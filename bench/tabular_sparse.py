@@ -6,9 +6,9 @@
     python bench/tabular_sparse.py grow [--limit 600]            # garnet from 1e4 to 1e6, queue at 1e6
 
 Each solver runs in a process of its own, which builds the model, and counts from the arrays to the objective. Cells:
-CPU seconds / wall seconds (relative distance from the reference, arnpg's optimum), for arnpg with its certified relative
-gap and the peak memory of the process, model included. `> 240`: stopped; `-`: has no such criterion. arnpg is shown for
-the first call in its process; it compiles nothing.
+CPU seconds / wall seconds (relative distance from the reference, arnpg's optimum), for arnpg with its certified
+relative gap and the peak memory of the process, model included. `> 240`: stopped; `-`: has no such criterion. arnpg
+is shown for the first call in its process; it compiles nothing.
 """
 
 from __future__ import annotations
