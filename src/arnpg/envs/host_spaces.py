@@ -1,0 +1,132 @@
+"""Gymnasium's spaces as a policy sees them: observations as flat float32 vectors, actions as one number or one vector.
+
+``Discrete`` observations become one-hot, ``Dict`` and ``Tuple`` are flattened part by part, as by
+``gymnasium.spaces.flatten``. A ``MultiDiscrete`` action is one number in the product of its parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from arnpg.errors import NumericalError, SettingsError
+
+from .env import BoxActions, DiscreteActions
+
+__all__ = ["MOST_ACTIONS", "ActionCoder", "ObservationLayout"]
+
+MOST_ACTIONS = 4096  # of a MultiDiscrete space taken as one: beyond, a softmax over the product learns nothing
+SPACES = "Box, Discrete, MultiDiscrete, MultiBinary, and Dict and Tuple of these"
+
+
+class ObservationLayout:
+    """How an observation becomes a vector; refuses one that does not have the space's shape and kind."""
+
+    def __init__(self, space: Any) -> None:
+        from gymnasium import spaces
+
+        self.space = space
+        self.box = isinstance(space, spaces.Box)
+        self._flatten = spaces.flatten
+        try:
+            self.size = int(spaces.flatdim(space))
+        except (NotImplementedError, ValueError, TypeError, AttributeError):
+            self.size = 0
+        if self.size < 1:
+            raise SettingsError(f"observation_space {space} cannot be flattened; supported are {SPACES}.")
+
+    def flat(self, observation: Any) -> np.ndarray:
+        """``(o,)`` float32; raises ``ValueError`` with what is wrong."""
+        if not self.box:
+            return self._checked_flat(observation)
+        found = np.asarray(observation)
+        if found.shape != self.space.shape:
+            raise ValueError(
+                f"the observation has shape {found.shape}, observation_space says {self.space.shape}; make them agree."
+            )
+        if found.dtype != self.space.dtype and not np.can_cast(found.dtype, self.space.dtype, "same_kind"):
+            raise ValueError(
+                f"the observation has dtype {found.dtype}, observation_space says {self.space.dtype}; "
+                f"return observation.astype(np.{self.space.dtype})."
+            )
+        return found.reshape(-1).astype(np.float32)
+
+    def _checked_flat(self, observation: Any) -> np.ndarray:
+        try:
+            flat = np.asarray(self._flatten(self.space, observation), np.float32)
+        except (KeyError, IndexError, TypeError, ValueError, AssertionError) as error:
+            raise ValueError(f"the observation {observation!r} is not in {self.space} ({error!r}).") from error
+        if flat.shape != (self.size,):
+            raise ValueError(f"the observation {observation!r} is not in {self.space}: it has {flat.size} numbers.")
+        return flat
+
+
+class ActionCoder:
+    """What the policy chooses, and how it is given to the environment.
+
+    Attributes:
+        actions: the policy's actions.
+        decode: from a batch of the policy's actions to a batch of the environment's; an array.
+    """
+
+    def __init__(self, space: Any) -> None:
+        from gymnasium import spaces
+
+        self.space = space
+        if isinstance(space, spaces.Discrete):
+            self.actions: DiscreteActions | BoxActions = DiscreteActions(int(space.n))
+            self.decode = self._discrete
+        elif isinstance(space, spaces.MultiDiscrete):
+            self.actions = DiscreteActions(_product(space))
+            self.decode = self._multi_discrete
+        elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+            size = int(np.prod(space.shape))
+            self.actions = BoxActions(size, float(space.low.min()), float(space.high.max()))
+            self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+            self.decode = self._box
+        else:
+            raise SettingsError(
+                f"action_space {space} is not supported; supported are Discrete, MultiDiscrete (at most "
+                f"{MOST_ACTIONS} combinations) and Box of floats. Wrap the environment into one of these."
+            )
+
+    def _checked_numbers(self, actions: np.ndarray) -> np.ndarray:
+        count = getattr(self.actions, "count", 0)
+        found = np.asarray(actions)
+        if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer):
+            raise NumericalError(f"actions must be whole numbers, one for each environment, got {actions!r}.")
+        if found.min() < 0 or found.max() >= count:
+            index = int(np.flatnonzero((found < 0) | (found >= count))[0])
+            raise NumericalError(f"actions[{index}] must be in 0 .. {count - 1}, got {found[index]}.")
+        return found
+
+    def _discrete(self, actions: np.ndarray) -> np.ndarray:
+        return self._checked_numbers(actions) + int(self.space.start)
+
+    def _multi_discrete(self, actions: np.ndarray) -> np.ndarray:
+        parts = np.unravel_index(self._checked_numbers(actions), tuple(self.space.nvec.reshape(-1)))
+        start = np.reshape(getattr(self.space, "start", 0) + np.zeros_like(self.space.nvec), -1)
+        decoded = np.stack(parts, axis=-1) + start
+        return decoded.reshape(-1, *self.space.shape).astype(self.space.dtype)
+
+    def _box(self, actions: np.ndarray) -> np.ndarray:
+        found = np.asarray(actions)
+        if found.ndim != 2 or found.shape[1] != len(self.low):
+            raise NumericalError(f"actions must have shape (environments, {len(self.low)}), got {found.shape}.")
+        if not np.isfinite(found).all():
+            index = int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])
+            raise NumericalError(f"actions[{index}] is {found[index].tolist()}: the policy's numbers have run away.")
+        # NumPy's clip checks its arguments anew at each call; on eight short rows the two ufuncs take half the time.
+        clipped = np.minimum(np.maximum(found, self.low), self.high)
+        return clipped.astype(self.space.dtype, copy=False).reshape(-1, *self.space.shape)
+
+
+def _product(space: Any) -> int:
+    count = int(np.prod(space.nvec.astype(object)))
+    if count > MOST_ACTIONS:
+        raise SettingsError(
+            f"action_space {space} has {count} combinations, more than {MOST_ACTIONS}; "
+            "wrap the environment so that it offers fewer, or a Box."
+        )
+    return count
