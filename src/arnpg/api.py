@@ -16,6 +16,7 @@ from arnpg.loop import Chunk, Run, Watch, run
 from arnpg.objectives import Criterion
 from arnpg.recipes.tabular import METHODS
 from arnpg.solution import Candidate, Solution, Trace
+from arnpg.tabular.blas import one_blas_thread
 from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.exact import occupancy
 from arnpg.tabular.kernel import AbstractKernel
@@ -67,12 +68,14 @@ def solve(
     _check(mdp, criterion, method, gap, steps, time_limit, settings)
     bound_criterion = criterion.bind(mdp.names)
     limit = math.inf if time_limit is None else time_limit
-    if method == DEFAULT_METHOD:
-        rounds = steps or MAX_ROUNDS
-        return solve_corrective(
-            kernel_of(mdp, devices), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress
-        )
-    return _solve_plain(mdp, criterion, bound_criterion, method, gap, steps or DEFAULT_STEPS, limit, progress, settings)
+    with one_blas_thread(mdp.states):
+        if method == DEFAULT_METHOD:
+            rounds = steps or MAX_ROUNDS
+            return solve_corrective(
+                kernel_of(mdp, devices), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress
+            )
+        rounds = steps or DEFAULT_STEPS
+        return _solve_plain(mdp, criterion, bound_criterion, method, gap, rounds, limit, progress, settings)
 
 
 @overload
@@ -107,8 +110,8 @@ def _policy_values(mdp: MDP, policy: TabularPolicy | np.ndarray) -> dict[str, fl
     if mdp.allowed is not None and table.probabilities[~mdp.allowed].any():
         state, action = np.argwhere(~mdp.allowed & (table.probabilities > 0))[0]
         raise SettingsError(f"policy[{state}, {action}] must be 0: the action is not allowed in that state.")
-    point = kernel_of(mdp).evaluate(table.probabilities)
-    return named(mdp, point.values)
+    with one_blas_thread(mdp.states):
+        return named(mdp, kernel_of(mdp).evaluate(table.probabilities).values)
 
 
 def _solve_plain(

@@ -18,6 +18,7 @@ from arnpg.corrective import solve_corrective
 from arnpg.criteria import Constrained, Linear
 from arnpg.errors import InfeasibleError, ObjectiveError, SettingsError
 from arnpg.solution import Solution
+from arnpg.tabular.blas import one_blas_thread
 from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.column_generation import Columns
 from arnpg.tabular.mdp import MDP
@@ -86,7 +87,8 @@ def tradeoff(
         gap: the relative gap to certify at each point.
     """
     if isinstance(over, Constrained):
-        return _swept(mdp, over, sweep or {}, gap)
+        with one_blas_thread(mdp.states):
+            return _swept(mdp, over, sweep or {}, gap)
     names = tuple(over)
     if sweep is not None:
         raise SettingsError("sweep goes with a Constrained criterion; for objectives give points=...")
@@ -94,7 +96,8 @@ def tradeoff(
         raise ObjectiveError(f"over must name two or three different objectives, got {', '.join(names)}.")
     if isinstance(points, bool) or not isinstance(points, int) or points < 2:
         raise SettingsError(f"points must be a whole number >= 2, got {points!r}.")
-    return _surface(mdp, names, points, gap)
+    with one_blas_thread(mdp.states):
+        return _surface(mdp, names, points, gap)
 
 
 def _surface(mdp: MDP, names: tuple[str, ...], points: int, gap: float) -> Tradeoff:

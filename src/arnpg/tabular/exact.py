@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.lax.linalg import triangular_solve
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from arnpg.arrays import AnyArray, Scalar
@@ -26,12 +27,24 @@ class EvaluatedPolicy(eqx.Module):
 
 
 @jax.custom_batching.sequential_vmap
-def _solve(system: Float[Array, "s s"], right: Array) -> Array:
-    """One LAPACK call for each member of a batch: batched calls in a loop have been seen to hang in XLA's CPU runtime.
+def _solve(system: Float[Array, "s s"], right: Float[Array, "s k"]) -> Float[Array, "s k"]:
+    """``A^{-1} b`` for ``A = I - gamma P_pi``, whose rows are strictly dominated by the diagonal.
 
-    They are no slower so: 1.5 us for 20 states, where elimination in compiled code takes 3.5-6 us.
+    The transpose is factored: in ``A^T = L U`` partial pivoting never exchanges rows, so nobody need look at its
+    pivots, and ``A = U^T L^T``. One LAPACK call for each member of a batch: batched calls in a loop have been seen to
+    hang in XLA's CPU runtime, and are no quicker.
     """
-    return jnp.linalg.solve(system, right)
+    factors, _, _ = jax.lax.linalg.lu(system.T)
+    half = triangular_solve(factors, right, left_side=True, lower=False, transpose_a=True)
+    return triangular_solve(factors, half, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+
+
+@jax.custom_batching.sequential_vmap
+def _solve_transposed(system: Float[Array, "s s"], right: Float[Array, "s k"]) -> Float[Array, "s k"]:
+    """``A^{-T} b`` for the same ``A``."""
+    factors, _, _ = jax.lax.linalg.lu(system.T)
+    half = triangular_solve(factors, right, left_side=True, lower=True, unit_diagonal=True)
+    return triangular_solve(factors, half, left_side=True, lower=False)
 
 
 def regularised_step(
@@ -123,7 +136,7 @@ class ExactInnerLoop(AbstractInnerLoop):
     def _solve(self, log_policy: Float[AnyArray, "s a"], tables: Float[AnyArray, "k s a"]) -> Float[AnyArray, "k s"]:
         """``(I - gamma P_pi)^{-1} f_pi`` for each table ``f``."""
         policy = jnp.exp(log_policy)
-        right = jnp.einsum("sa,ksa->sk", policy, tables)
+        right = jnp.sum(policy[None] * tables, axis=2).T
         return _solve(self._system(policy), right).T
 
 
@@ -131,4 +144,4 @@ def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[AnyArray,
     """``d_rho^pi(s, a)``, the state-action visitation of Section 2; its mean over iterates is one policy's."""
     probabilities = jnp.exp(policy.log_policy)
     start = (1 - inner.discount) * jnp.asarray(inner.initial)
-    return _solve(inner._system(probabilities).T, start)[:, None] * probabilities
+    return _solve_transposed(inner._system(probabilities), start[:, None]) * probabilities

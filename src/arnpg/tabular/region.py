@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arnpg.errors import ObjectiveError
+from arnpg.tabular.blas import one_blas_thread
 from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.kernel import AbstractKernel, Point
 from arnpg.tabular.mdp import MDP
@@ -42,12 +43,13 @@ def achievable_region(
         raise ObjectiveError(f"names must be two of {', '.join(mdp.names)}, got {', '.join(map(str, chosen))}.")
     axes = [mdp.names.index(name) for name in chosen]
     farthest = _Farthest(mdp, axes, max_solves)
-    corners = [farthest(direction) for direction in np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)]
-    width = np.ptp(corners, axis=0)
-    units = np.where(width > 0, width, 1.0)
-    vertices: list[np.ndarray] = []
-    for start, end in zip(corners, corners[1:] + corners[:1], strict=True):
-        vertices += [start, *_between(farthest, start, end, units, tolerance)]
+    with one_blas_thread(mdp.states):
+        corners = [farthest(direction) for direction in np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], float)]
+        width = np.ptp(corners, axis=0)
+        units = np.where(width > 0, width, 1.0)
+        vertices: list[np.ndarray] = []
+        for start, end in zip(corners, corners[1:] + corners[:1], strict=True):
+            vertices += [start, *_between(farthest, start, end, units, tolerance)]
     return Region((chosen[0], chosen[1]), _distinct(np.array(vertices), units))
 
 
