@@ -17,7 +17,7 @@ LAZY_EXCEPTIONS = {  # imported when first used: pictures by plot(), train() as 
     ("trained", "report.trained_chapter"),
     ("", "training"),
 }
-THIRD_PARTY_OPTIONAL = {"matplotlib", "gymnasium", "plotly", "ray", "envpool", "tensorboardX", "stormpy"}
+THIRD_PARTY_OPTIONAL = {"matplotlib", "gymnasium", "plotly", "ray", "envpool", "mo_gymnasium", "mujoco", "tensorboardX", "stormpy"}
 
 
 def module_of(path: Path) -> str:

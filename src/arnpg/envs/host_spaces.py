@@ -29,10 +29,7 @@ class ObservationLayout:
         self.space = space
         self.box = isinstance(space, spaces.Box)
         self._flatten = spaces.flatten
-        try:
-            self.size = int(spaces.flatdim(space))
-        except (NotImplementedError, ValueError, TypeError, AttributeError):
-            self.size = 0
+        self.size = int(spaces.flatdim(space)) if _is_flat(space) else 0
         if self.size < 1:
             raise SettingsError(f"observation_space {space} cannot be flattened; supported are {SPACES}.")
 
@@ -120,6 +117,16 @@ class ActionCoder:
         # NumPy's clip checks its arguments anew at each call; on eight short rows the two ufuncs take half the time.
         clipped = np.minimum(np.maximum(found, self.low), self.high)
         return clipped.astype(self.space.dtype, copy=False).reshape(-1, *self.space.shape)
+
+
+def _is_flat(space: Any) -> bool:
+    """Whether the numbers of an observation mean something one by one; the letters of a ``Text`` do not."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return all(map(_is_flat, parts))
+    return isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
 
 
 def _product(space: Any) -> int:
