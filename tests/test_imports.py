@@ -17,7 +17,8 @@ LAZY_EXCEPTIONS = {  # imported when first used: pictures by plot(), train() as 
     ("trained", "report.trained_chapter"),
     ("", "training"),
 }
-THIRD_PARTY_OPTIONAL = {"matplotlib", "gymnasium", "plotly", "ray", "envpool", "mo_gymnasium", "mujoco", "tensorboardX", "stormpy"}
+ENVIRONMENTS = {"gymnasium", "envpool", "mo_gymnasium", "mujoco"}
+THIRD_PARTY_OPTIONAL = {"matplotlib", "plotly", "ray", "tensorboardX", "stormpy", *ENVIRONMENTS}
 
 
 def module_of(path: Path) -> str:

@@ -143,7 +143,7 @@ def _registered(what: Any, options: Mapping[str, Any], label: str) -> Any:
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         if label.endswith(OLD_MUJOCO):
             raise SettingsError(
-                f"{label} is not in Gymnasium any more; take {label[:-1]}5, or pip install 'arnpg[envpool]', which has it."
+                f"{label} is not in Gymnasium any more; take {label[:-1]}5, or pip install 'arnpg[envpool]'."
             ) from error
         extra = next((e for word, e in EXTRAS.items() if word in str(error).lower()), None)
         cure = f"pip install 'arnpg[{extra}]'" if extra else "install it"
