@@ -35,22 +35,28 @@ Work = Any
 
 
 class InnerInfo(eqx.Module):
-    """What one call of the inner loop shows: KL to the anchor, entropy of the new policy, environment steps taken."""
+    """What one call of the inner loop shows: KL to the anchor, entropy of the new policy, environment steps taken.
+
+    ``episode_length`` is the mean number of steps of an episode, where there are episodes.
+    """
 
     kl: Float[AnyArray, ""]
     entropy: Float[AnyArray, ""]
     env_steps: Int[AnyArray, ""]
+    episode_length: Float[AnyArray, ""] | None = None
 
 
 class AbstractInnerLoop(eqx.Module):
     """Algorithm 1, in any implementation.
 
     ``float64`` says in which precision it is to be compiled; ``vectorised``, whether several runs go faster as one
-    vectorised program (small arrays) than each by itself on the next free core (large ones).
+    vectorised program (small arrays) than each by itself on the next free core (large ones); ``compiled``, whether a
+    macro step can be compiled at all: not where it steps environments of the host.
     """
 
     float64: ClassVar[bool] = False
     vectorised: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
 
     @abc.abstractmethod
     def start(self, key: PRNGKeyArray) -> tuple[Policy, Work]:

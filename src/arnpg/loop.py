@@ -1,7 +1,8 @@
-"""The only macro loop: compiled, in chunks, for one algorithm or a whole batch of them.
+"""The only macro loop: in chunks, for one algorithm or a whole batch of them.
 
-A chunk is one compiled call; between chunks the host sees the trace, calls back, notices Ctrl-C, and decides whether
-to go on. The number of steps in a chunk is data, not shape, so it follows the clock without compiling again.
+A chunk is one compiled call (``execution`` has the exceptions); between chunks the host sees the trace, calls back,
+notices Ctrl-C, and decides whether to go on. The number of steps in a chunk is data, not shape, so it follows the clock
+without compiling again.
 """
 
 import contextlib
@@ -9,51 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from arnpg.arrays import AnyArray
-from arnpg.batch import on_threads, stack, take
+from arnpg.batch import stack
 from arnpg.errors import NumericalError, SettingsError
-from arnpg.inner_loop import Policy, Work
-from arnpg.method import Algorithm, State, StepInfo
+from arnpg.execution import Carry, Watch, advance_all, begin_all
+from arnpg.inner_loop import Policy
+from arnpg.method import Algorithm, StepInfo
 
-__all__ = ["Carry", "Chunk", "Run", "Tally", "Watch", "begin", "run", "run_batch"]
+__all__ = ["Carry", "Chunk", "OnChunk", "Run", "Watch", "run", "run_batch"]
 
 CAPACITY = 512
 FIRST_CHUNK = 16
 CHUNK_SECONDS = 0.5
-FEASIBLE = 1e-9
-
-Observe = Callable[[Any, Policy], Any]
-
-
-class Watch(NamedTuple):
-    """What a run keeps of its iterates, as functions of the inner loop and the policy: a mean, and a row each step."""
-
-    mean: Observe | None = None
-    each: Observe | None = None
-
-
-class Tally(eqx.Module):
-    """What is kept of the iterates: the best one, feasible before infeasible, and the sum of what is observed."""
-
-    policy: Policy
-    objective: Float[AnyArray, ""]
-    violation: Float[AnyArray, ""]
-    total: Any
-
-
-class Carry(eqx.Module):
-    """Everything that a run continues from; a checkpoint is this and nothing else."""
-
-    state: State
-    work: Work
-    tally: Tally
-    step: Int[AnyArray, ""]
 
 
 class Chunk(NamedTuple):
@@ -128,60 +99,6 @@ def run_batch(
     return _run(stacked, axes, steps, keys, carry, watch, on_chunk, time_limit)
 
 
-def begin(algorithm: Algorithm, key: PRNGKeyArray, watch: Watch = Watch()) -> Carry:  # noqa: B008
-    """The carry before the first macro step."""
-    policy, work = algorithm.inner.start(key)
-    state, work = algorithm.method.init(algorithm.inner, policy, work)
-    total = None if watch.mean is None else jax.tree.map(jnp.zeros_like, watch.mean(algorithm.inner, policy))
-    worst = Tally(policy, -jnp.inf * jnp.ones(()), jnp.inf * jnp.ones(()), total)
-    return Carry(state, work, worst, jnp.zeros((), int))
-
-
-def advance(
-    algorithm: Algorithm,
-    carry: Carry,
-    count: int | Int[AnyArray, ""],
-    capacity: int,
-    watch: Watch = Watch(),  # noqa: B008
-) -> tuple[Carry, tuple[StepInfo, Any]]:
-    """``count <= capacity`` macro steps; traces have ``capacity`` rows, the first ``count`` of them filled."""
-
-    def body(index: Array, loop: tuple[Carry, Any]) -> tuple[Carry, Any]:
-        carry, traces = loop
-        carry, row = step(algorithm, carry, watch)
-        return carry, jax.tree.map(lambda rows, row: rows.at[index].set(row), traces, row)
-
-    shapes = eqx.filter_eval_shape(lambda a, c: step(a, c, watch)[1], algorithm, carry)
-    empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, count, body, (carry, empty))
-
-
-def step(algorithm: Algorithm, carry: Carry, watch: Watch) -> tuple[Carry, tuple[StepInfo, Any]]:
-    """One macro step, tallied."""
-    state, work, info = algorithm.method.step(algorithm.inner, carry.state, carry.work)
-    policy = algorithm.method.iterate(state)
-    tally = _tally(algorithm, carry.tally, policy, info, watch)
-    row = None if watch.each is None else watch.each(algorithm.inner, policy)
-    return Carry(state, work, tally, carry.step + 1), (info, row)
-
-
-def _tally(algorithm: Algorithm, tally: Tally, policy: Policy, info: StepInfo, watch: Watch) -> Tally:
-    criterion = algorithm.method.criterion
-    objective = criterion.value(info.values)
-    violation = criterion.violation(info.values)
-    violation = jnp.where(violation <= FEASIBLE, 0.0, violation)
-    better = (violation < tally.violation) | ((violation == tally.violation) & (objective > tally.objective))
-
-    def choose(new: Any, old: Any) -> Any:
-        return jnp.where(better, new, old)
-
-    total = tally.total
-    if watch.mean is not None:
-        total = jax.tree.map(jnp.add, total, watch.mean(algorithm.inner, policy))
-    best = jax.tree.map(choose, policy, tally.policy)
-    return Tally(best, choose(objective, tally.objective), choose(violation, tally.violation), total)
-
-
 def _run(
     algorithm: Algorithm,
     axes: Any,
@@ -196,10 +113,8 @@ def _run(
         raise SettingsError(f"steps must be a whole number >= 1, got {steps!r}.")
     began = time.monotonic()
     with _precision(algorithm):
-        together = axes is None or algorithm.inner.vectorised
         if carry is None:
-            carry = (_begin if together else _begin_each)(algorithm, axes, key, watch)
-        advance_all = _advance if together else _advance_each
+            carry = begin_all(algorithm, axes, key, watch)
         parts, done, pace = [], 0, FIRST_CHUNK if algorithm.inner.vectorised else 1
         while done < steps:
             count = min(pace, CAPACITY, steps - done)
@@ -233,43 +148,6 @@ def _finish(algorithm: Algorithm, axes: Any, parts: list, carry: Carry, seconds:
     last, best = jax.tree.map(np.asarray, (algorithm.method.iterate(carry.state), carry.tally.policy))
     mean = jax.tree.map(lambda leaf: np.asarray(leaf) / count, carry.tally.total)
     return Run(trace, rows, last, best, mean, carry, seconds)
-
-
-@eqx.filter_jit
-def _begin(algorithm: Algorithm, axes: Any, key: PRNGKeyArray, watch: Watch) -> Carry:
-    if axes is None:
-        return begin(algorithm, key, watch)
-    return eqx.filter_vmap(lambda a, k: begin(a, k, watch), in_axes=(axes, 0))(algorithm, key)
-
-
-@eqx.filter_jit
-def _advance(
-    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, watch: Watch
-) -> tuple[Carry, tuple[StepInfo, Any]]:
-    if axes is None:
-        return advance(algorithm, carry, count, capacity, watch)
-    batched = eqx.filter_vmap(lambda a, c: advance(a, c, count, capacity, watch), in_axes=(axes, 0))
-    return batched(algorithm, carry)
-
-
-def _begin_each(algorithm: Algorithm, axes: Any, keys: PRNGKeyArray, watch: Watch) -> Carry:
-    """The runs of a batch one by one; the first one is made twice, as it compiles for all threads."""
-    make = lambda index: _begin(take(algorithm, axes, index), None, keys[index], watch)  # noqa: E731
-    make(0)
-    return on_threads(make, len(keys))
-
-
-def _advance_each(
-    algorithm: Algorithm, axes: Any, carry: Carry, count: Int[AnyArray, ""], capacity: int, watch: Watch
-) -> tuple[Carry, tuple[StepInfo, Any]]:
-    """The runs of a batch one by one, on as many threads as there are cores."""
-
-    def one(index: int, count: Int[AnyArray, ""] = count) -> tuple[Carry, tuple[StepInfo, Any]]:
-        mine, own = take(algorithm, axes, index), jax.tree.map(lambda leaf: leaf[index], carry)
-        return jax.block_until_ready(_advance(mine, None, own, count, capacity, watch))
-
-    one(0, np.zeros_like(count))  # compiles, or every thread would
-    return on_threads(one, carry.step.shape[0])
 
 
 def _dynamic(algorithm: Algorithm) -> Algorithm:

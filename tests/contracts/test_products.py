@@ -10,8 +10,9 @@ from polytope import polytope
 
 from arnpg import Constrained, MaxMin, ProportionalFair
 from arnpg.examples import random_cmdp
+from arnpg.execution import advance, begin
 from arnpg.inner_loop import FixedMicroSteps, ScheduledMicroSteps
-from arnpg.loop import advance, begin, run, run_batch
+from arnpg.loop import run, run_batch
 from arnpg.method import Algorithm
 from arnpg.methods import CRPO, EPD, IMD, MONPG, NPGPD, OMDA
 from arnpg.tabular.exact import ExactInnerLoop

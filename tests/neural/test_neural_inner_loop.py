@@ -12,11 +12,13 @@ from arnpg.envs import Acrobot, CartPole, Pendulum
 from arnpg.envs.acrobot import CONSTRAINED
 from arnpg.envs.env import AbstractEnvironment, DiscreteActions, Objectives, named
 from arnpg.neural.advantages import MonteCarlo
+from arnpg.neural.combine import AsTheyAre
 from arnpg.neural.inner_loop import NeuralInnerLoop
-from arnpg.neural.natural_gradient import FixedStep, NaturalGradient, Samples, TrustRegion
+from arnpg.neural.natural_gradient import FixedStep, NaturalGradient, TrustRegion
 from arnpg.neural.networks import Network, make_policy
 from arnpg.neural.penalty import AnchorPenalty
 from arnpg.neural.rollout import Rollout
+from arnpg.neural.update import Samples
 from arnpg.neural.values import EpisodeTotal, PathTotal
 
 KEY = jax.random.key(5)
@@ -72,7 +74,7 @@ def test_one_hot_policy_takes_the_tabular_step(alpha):
         update=FixedStep(0.05, NaturalGradient(damping=1e-5)),
         penalty=AnchorPenalty(alpha),
         discount=0.9,
-        normalise=False,
+        combine=AsTheyAre(),
     )
     anchor, work = eqx.filter_jit(inner.start)(KEY)
     weights = np.array([1.0, -0.4])
@@ -98,7 +100,7 @@ def test_an_accepted_step_is_within_its_limit(env, share):
     for index in range(10):
         key = jax.random.fold_in(KEY, index)
         samples = Samples(flat(batch.observations), flat(batch.actions), jax.random.normal(key, (300,)), jnp.zeros(2))
-        new, info = update(policy, samples, 0.98, key)
+        new, _, info = update(policy, policy, None, samples, 0.98, key)
         kl = policy(samples.observations).kl(new(samples.observations)).mean()
         assert 0 < kl <= 0.01 * (1 + 1e-4)  # computed twice in float32
         np.testing.assert_allclose(kl, info.kl, rtol=1e-3)
@@ -110,7 +112,7 @@ def test_no_advantage_no_step():
     policy = make_policy(KEY, SMALL, 4, env.actions)
     batch = Rollout(2, 20).collect(env, policy, KEY)
     samples = Samples(batch.observations.reshape(-1, 4), batch.actions.reshape(-1), jnp.zeros(40), jnp.zeros(2))
-    new, info = TrustRegion()(policy, samples, 0.98, KEY)
+    new, _, info = TrustRegion()(policy, policy, None, samples, 0.98, KEY)
     assert info.fraction == 0
     assert eqx.tree_equal(new, policy)
 
@@ -194,8 +196,8 @@ def test_a_cost_that_is_never_paid_is_no_obstacle():
     )
     policy, work = inner.start(KEY)
     policy, work, _ = eqx.filter_jit(inner.improve)(policy, jnp.array([1.0, -0.1, -0.1, -3.0]), 2, work)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((policy, work.critics, work.diagnostics)))
-    assert work.diagnostics.explained[3] == 0
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((policy, work.learnt)))
+    assert work.learnt.diagnostics.explained[3] == 0
 
 
 def test_bad_settings_are_refused():

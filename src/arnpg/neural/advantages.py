@@ -41,15 +41,14 @@ def discounted_sums(terms: Float[Array, "t b *m"], factors: Float[Array, "t b"])
     return jax.lax.scan(body, jnp.zeros_like(terms[0]), (terms, factors), reverse=True)[1]
 
 
-def path_values(critics: Critics, batch: Batch, time_limit: int) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
+def path_values(critics: Critics, batch: Batch, cuts: int) -> tuple[Float[Array, "t b m"], Float[Array, "t b m"]]:
     """``V(s_t)``, and the bootstrap: ``V(s_{t+1})`` at the steps where the path is cut, 0 at all others.
 
-    A path begun with a reset is cut at most ``steps // time_limit + 1`` times, so that the critics see few more states
-    than the batch has.
+    A path is cut at most ``cuts`` times, so that the critics see few more states than the batch has.
     """
     values = critics(batch.observations)
     steps, paths = batch.cut.shape
-    slots = min(steps // time_limit + 1, steps)
+    slots = min(cuts, steps)
     # The cuts of a path come first in a stable order; slots without a cut add nothing.
     times = jnp.argsort(~batch.cut, axis=0, stable=True)[:slots]
     columns = jnp.arange(paths)

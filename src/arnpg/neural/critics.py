@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from arnpg.errors import SettingsError
 
+from .minibatches import minibatches
 from .networks import MLP, Critics
 
 __all__ = ["AdamFit", "CriticState"]
@@ -76,11 +77,8 @@ class AdamFit(eqx.Module):
         return eqx.tree_at(lambda c: c.networks, critics, networks), CriticState(moments, jnp.ones((), bool))
 
     def _rows(self, key: PRNGKeyArray, count: int) -> Array:
-        """Row numbers of each minibatch, shuffled anew for each epoch; what does not fill a minibatch is left out."""
-        size = min(self.minibatch, count)
-        used = count // size * size
-        epochs = [jax.random.permutation(k, count)[:used] for k in jax.random.split(key, self.epochs)]
-        return jnp.concatenate(epochs).reshape(-1, size)
+        """Row numbers of each minibatch, shuffled anew for each epoch."""
+        return jnp.concatenate([minibatches(k, count, self.minibatch) for k in jax.random.split(key, self.epochs)])
 
     def _follow(self, critics: Critics, targets: Float[Array, "n m"], rate: Float[Array, ""]) -> Critics:
         """The same functions in units nearer to the targets' mean and deviation: only the last layer changes."""

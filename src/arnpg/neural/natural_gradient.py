@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
 
 import equinox as eqx
@@ -21,45 +20,11 @@ from arnpg.errors import SettingsError
 
 from .fisher import fisher_product
 from .networks import AbstractDistribution, AbstractPolicy
+from .update import AbstractUpdate, Samples, UpdateInfo
 
-__all__ = [
-    "AbstractUpdate",
-    "FixedStep",
-    "NaturalGradient",
-    "Samples",
-    "TrustRegion",
-    "UpdateInfo",
-    "conjugate_gradients",
-]
+__all__ = ["FixedStep", "NaturalGradient", "TrustRegion", "conjugate_gradients"]
 
 Vector = Float[Array, " p"]
-
-
-class Samples(eqx.Module):
-    """Independent (s, a) with their advantages, time and path flattened into one axis; the values of the policy."""
-
-    observations: Float[Array, "n o"]
-    actions: Array
-    advantages: Float[Array, " n"]
-    values: Float[Array, " m"]
-
-
-class UpdateInfo(eqx.Module):
-    """KL of the new policy to the old, gain of the surrogate, and the accepted part of the full step (0: none)."""
-
-    kl: Float[Array, ""]
-    gain: Float[Array, ""]
-    fraction: Float[Array, ""]
-
-
-class AbstractUpdate(eqx.Module):
-    """A policy from a policy and its samples."""
-
-    @abc.abstractmethod
-    def __call__(
-        self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
-    ) -> tuple[AbstractPolicy, UpdateInfo]:
-        """One micro step; ``key`` is for choosing a part of the batch."""
 
 
 def conjugate_gradients(
@@ -123,14 +88,23 @@ class FixedStep(AbstractUpdate):
     step_size: float
     natural_gradient: NaturalGradient = NaturalGradient()
 
+    def start(self, policy: AbstractPolicy) -> None:
+        """Nothing is remembered."""
+
     def __call__(
-        self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
-    ) -> tuple[AbstractPolicy, UpdateInfo]:
+        self,
+        policy: AbstractPolicy,
+        anchor: AbstractPolicy,
+        state: None,
+        samples: Samples,
+        discount: float,
+        key: PRNGKeyArray,
+    ) -> tuple[AbstractPolicy, None, UpdateInfo]:
         """One step of equation (6)."""
         line = _Line.at(policy, samples)
         x, _ = self.natural_gradient.direction(policy, line.gradient, samples.observations, key)
         new, gain, kl = line.probe(self.step_size / (1 - discount) * x)
-        return new, UpdateInfo(kl, gain, jnp.ones_like(kl))
+        return new, None, UpdateInfo(kl, gain, jnp.ones_like(kl))
 
 
 class TrustRegion(AbstractUpdate):
@@ -155,9 +129,18 @@ class TrustRegion(AbstractUpdate):
         if self.max_trials < 1:
             raise SettingsError(f"max_trials must be at least 1, got {self.max_trials}; the paper's runs use 10.")
 
+    def start(self, policy: AbstractPolicy) -> None:
+        """Nothing is remembered."""
+
     def __call__(
-        self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
-    ) -> tuple[AbstractPolicy, UpdateInfo]:
+        self,
+        policy: AbstractPolicy,
+        anchor: AbstractPolicy,
+        state: None,
+        samples: Samples,
+        discount: float,
+        key: PRNGKeyArray,
+    ) -> tuple[AbstractPolicy, None, UpdateInfo]:
         """The accepted trial, or the old policy if none was."""
         line = _Line.at(policy, samples)
         x, curvature = self.natural_gradient.direction(policy, line.gradient, samples.observations, key)
@@ -165,7 +148,7 @@ class TrustRegion(AbstractUpdate):
         fraction, gain, kl, accepted = self._search(line, full)
         fraction = jnp.where(accepted, fraction, 0)
         new = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), line.moved(fraction * full), policy)
-        return new, UpdateInfo(jnp.where(accepted, kl, 0), jnp.where(accepted, gain, 0), fraction)
+        return new, None, UpdateInfo(jnp.where(accepted, kl, 0), jnp.where(accepted, gain, 0), fraction)
 
     def _search(self, line: _Line, full: Vector) -> tuple[Array, Array, Array, Bool[Array, ""]]:
         """Fraction, gain and KL of the last trial, and whether it was accepted."""

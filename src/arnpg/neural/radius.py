@@ -10,8 +10,9 @@ from arnpg.arrays import AnyArray, Scalar
 from arnpg.errors import SettingsError
 from arnpg.objectives import Criterion
 
-from .natural_gradient import AbstractUpdate, Samples, TrustRegion, UpdateInfo
+from .natural_gradient import TrustRegion
 from .networks import AbstractPolicy
+from .update import AbstractUpdate, Samples, UpdateInfo, UpdateState
 
 __all__ = ["ByViolations"]
 
@@ -36,10 +37,20 @@ class ByViolations(AbstractUpdate):
                 f"{self.max_kl.shape[0]}; give {wanted}."
             )
 
+    def start(self, policy: AbstractPolicy) -> UpdateState:
+        """As the trust region's."""
+        return self.update.start(policy)
+
     def __call__(
-        self, policy: AbstractPolicy, samples: Samples, discount: float, key: PRNGKeyArray
-    ) -> tuple[AbstractPolicy, UpdateInfo]:
+        self,
+        policy: AbstractPolicy,
+        anchor: AbstractPolicy,
+        state: UpdateState,
+        samples: Samples,
+        discount: float,
+        key: PRNGKeyArray,
+    ) -> tuple[AbstractPolicy, UpdateState, UpdateInfo]:
         """One step of the trust region's own kind."""
         broken = (self.criterion.slack(samples.values) < -self.tolerance).sum()
         update = eqx.tree_at(lambda u: u.max_kl, self.update, jnp.asarray(self.max_kl, jnp.float32)[broken])
-        return update(policy, samples, discount, key)
+        return update(policy, anchor, state, samples, discount, key)

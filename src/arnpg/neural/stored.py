@@ -13,6 +13,7 @@ from jaxtyping import Array
 from arnpg.errors import ModelError, SettingsError
 
 from .advantages import GeneralisedAdvantages, MonteCarlo
+from .combine import AsTheyAre, Each, Together
 from .networks import MLP, AbstractPolicy, CategoricalPolicy, GaussianPolicy, fan_in_uniform, orthogonal
 from .values import Discounted, EpisodeTotal, PathTotal
 
@@ -31,6 +32,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 WORDS: dict[str, Mapping[str, Any]] = {
     "activation": ACTIVATIONS,
     "initialise": {"default": fan_in_uniform, "orthogonal": orthogonal},
+    "combine": {"together": Together(), "each": Each(), "raw": AsTheyAre()},
     "advantages": {"monte-carlo": MonteCarlo(), "gae": GeneralisedAdvantages()},
     "values": {"path": PathTotal(), "episode": EpisodeTotal(), "discounted": Discounted()},
 }

@@ -12,9 +12,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from arnpg.errors import SettingsError
+
 from .rollout import Batch
 
-__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal", "path_totals"]
+__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal", "episode_lengths", "path_totals"]
 
 
 class AbstractValue(eqx.Module):
@@ -51,12 +53,22 @@ class EpisodeTotal(AbstractValue):
 
 
 class Discounted(AbstractValue):
-    """Discounted value from the initial distribution, the critic standing in for what a cut path leaves unseen."""
+    """Discounted value from the initial distribution, the critic standing in for what a cut path leaves unseen.
+
+    ``at`` is the discount, where it is not that of the advantages; the critic knows the latter's.
+    """
+
+    at: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.at is not None and not 0 <= self.at < 1:
+            raise SettingsError(f"at must lie in [0, 1), got {self.at}; for undiscounted totals use EpisodeTotal.")
 
     def __call__(
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
     ) -> Float[Array, " b"]:
         """``sum_t gamma^t (r_t + gamma V(s_{t+1}) [cut])`` over the first episode."""
+        discount = discount if self.at is None else self.at
         weights = discount ** jnp.arange(rewards.shape[0], dtype=rewards.dtype)[:, None] * _first(batch)
         return (weights * (rewards + discount * bootstrap)).sum(0)
 
@@ -72,6 +84,11 @@ def path_totals(
     parts = values if isinstance(values, tuple) else (values,) * count
     columns = [part(batch.rewards[..., i], bootstrap[..., i], batch, discount) for i, part in enumerate(parts)]
     return jnp.stack(columns, axis=-1)
+
+
+def episode_lengths(batch: Batch) -> Float[Array, " b"]:
+    """Steps of each path's first episode."""
+    return _first(batch).sum(0)
 
 
 def _first(batch: Batch) -> Float[Array, "t b"]:

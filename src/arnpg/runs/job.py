@@ -14,7 +14,8 @@ import jax
 import numpy as np
 
 from arnpg.errors import SettingsError
-from arnpg.loop import Carry, Chunk, OnChunk, Run, Watch, begin, run, run_batch, step
+from arnpg.execution import begin, step
+from arnpg.loop import Carry, Chunk, OnChunk, Run, Watch, run, run_batch
 from arnpg.method import Algorithm
 from arnpg.runs.checkpoint import named_leaves
 
