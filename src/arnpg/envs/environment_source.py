@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
 import importlib.util
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from arnpg.errors import SettingsError
 
-__all__ = ["Source", "find_source", "known_ids", "own_time_limit"]
+__all__ = ["Source", "find_source", "known_ids", "own_time_limit", "quiet"]
 
+# What Gymnasium says of environments that its user did not write: a version is older than the newest, a bound of a
+# space is rounded.
+PRATTLE = (".*is out of date", ".*precision lowered by casting")
 PARTS = ("reset", "step", "observation_space", "action_space")
 OLD_MUJOCO = ("-v2", "-v3")
 EXTRAS = {"mujoco": "mujoco", "mo_gymnasium": "mo", "mo-gymnasium": "mo", "envpool": "envpool"}
@@ -36,7 +41,9 @@ class Source:
 
     def __call__(self) -> Any:
         """One environment, without the time limit of its registration: the adapter counts by itself."""
-        made = self.what(**self.options) if callable(self.what) else _registered(self.what, self.options, self.label)
+        with quiet():
+            own = callable(self.what)
+            made = self.what(**self.options) if own else _registered(self.what, self.options, self.label)
         missing = [part for part in PARTS if not hasattr(made, part)]
         if missing:
             raise SettingsError(
@@ -76,6 +83,15 @@ def find_source(env: Any, options: Mapping[str, Any] | None = None) -> Source:
     if options:
         raise SettingsError("options are for ids, classes and functions; an instance already has its own.")
     return Source(spec, {}, spec.id, spec.max_episode_steps)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Gymnasium's warnings on what its user cannot change."""
+    with warnings.catch_warnings():
+        for message in PRATTLE:
+            warnings.filterwarnings("ignore", message)
+        yield
 
 
 def own_time_limit(env: Any) -> int | None:

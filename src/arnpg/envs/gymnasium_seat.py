@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import traceback
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from arnpg.errors import EnvironmentFault
 
+from .faults import environment_fault
 from .host_spaces import ObservationLayout
 
 __all__ = ["Seat", "Seen"]
@@ -90,21 +90,15 @@ class Seat:
 
     def fault(self, what: str, error: BaseException | None = None) -> EnvironmentFault:
         """The named error, with all that is needed to come here again."""
-        last = self.actions[-1] if self.actions else None
-        details = {
-            "environment": np.asarray(self.index),
-            "seed": np.asarray(self.seed),
-            "step": np.asarray(self.steps),
-            "episode": np.asarray(self.episode),
-            "episode_actions": np.asarray(self.actions),
-            "random_state": np.asarray(json.dumps(self.random_state, default=np.ndarray.tolist)),
-        }
-        if error is not None:
-            details["traceback"] = np.asarray("".join(traceback.format_exception(error)))
-        where = f"environment {self.index}, seed {self.seed}, step {self.steps} (episode {self.episode})"
-        message = f"{where}: {what}" + (f" The action was {last}." if last is not None else "")
-        return EnvironmentFault(
-            message, environment=self.index, step=self.steps, seed=self.seed, action=last, details=details
+        more = {"episode": self.episode, "random_state": json.dumps(self.random_state, default=np.ndarray.tolist)}
+        return environment_fault(
+            what,
+            environment=self.index,
+            seed=self.seed,
+            step=self.steps,
+            actions=self.actions,
+            more=more,
+            error=error,
         )
 
     def _flat(self, observation: Any) -> np.ndarray:

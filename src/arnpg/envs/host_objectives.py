@@ -117,6 +117,9 @@ def bind_objectives(objectives: Mapping[str, HostObjective], width: int | None) 
             "objectives must map names to 'reward', 'reward[1]', 'info:key' or functions of a transition, "
             f"got {objectives!r}."
         )
+    names = [str(name) for name in objectives]
+    if len(set(names)) < len(names) or not all(names):
+        raise ObjectiveError(f"objectives must have different names, none of them empty, got {names}.")
     return tuple(Reader(str(name), written, _meaning(name, written, width)) for name, written in objectives.items())
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from arnpg.errors import ObjectiveError, SettingsError
 
 from .environment_source import Source, find_source, own_time_limit
+from .envpool_host import describe_pool
+from .envpool_source import PoolSource, find_pool
 from .gymnasium_host import GymnasiumEnvironment
 from .gymnasium_seat import Seat, Seen
 from .host import AbstractHostEnvironment
@@ -41,16 +43,25 @@ def make_host(
         objectives: for each name ``"reward"``, ``"reward[1]"``, ``"info:cost"``, or a function of a batched
             ``HostTransition``. Without it the reward as ``return``, a reward vector by the environment's own names or
             as ``reward_1`` and so on, and a cost, given after the reward or in ``info``, as ``cost``.
-        backend: ``"envpool"``, ``"gymnasium"``, or ``"auto"``: EnvPool where it is installed, has the same environment,
-            and shows what the objectives need.
+        backend: ``"envpool"``, ``"gymnasium"``, or ``"auto"``: EnvPool where it is installed, has the same environment
+            or the only one, and shows what the objectives need.
         time_limit: steps after which an episode is truncated; by default what the environment is registered with.
-        workers: processes to spread Gymnasium environments over; 0 for none.
+        workers: processes to spread Gymnasium environments over, 0 for none; threads of EnvPool, 0 for a choice of
+            its own.
         options: keyword arguments for the environment's constructor.
         step_timeout: seconds after which a worker that does not answer is killed and begun anew.
     """
     _check(backend, time_limit, workers, step_timeout)
-    source = find_source(env, options)
-    return _gymnasium(source, objectives, time_limit, workers, step_timeout)
+    pool = "" if backend == "gymnasium" else find_pool(env, options)
+    if isinstance(pool, PoolSource) and (backend == "envpool" or pool.same or pool.alone):
+        try:
+            return describe_pool(pool, objectives, time_limit, workers)
+        except ObjectiveError:
+            if backend == "envpool" or pool.alone:
+                raise
+    elif backend == "envpool":
+        raise SettingsError(str(pool))
+    return _gymnasium(find_source(env, options), objectives, time_limit, workers, step_timeout)
 
 
 def _gymnasium(
@@ -123,9 +134,6 @@ def _try(readers: tuple[Reader, ...], before: np.ndarray, action: Any, seen: See
         Infos([seen.info] * 2),
     )
     read_all(readers, transition)
-    names = [reader.name for reader in readers]
-    if len(set(names)) < len(names) or not all(names):
-        raise ObjectiveError(f"objectives must have different names, none of them empty, got {names}.")
 
 
 def _check(backend: str, time_limit: Any, workers: Any, step_timeout: float) -> None:

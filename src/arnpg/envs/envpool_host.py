@@ -1,0 +1,195 @@
+"""EnvPool's environments, stepped in C++, as a batch with named objectives.
+
+EnvPool begins a new episode in the step *after* the last one, and ignores that step's action. So that no step is lost,
+the environments whose episodes are over are reset at once, in the step itself; the episodes are the same.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from arnpg.errors import EnvironmentFault, SettingsError
+
+from .env import BoxActions, DiscreteActions
+from .environment_source import quiet
+from .envpool_source import PoolSource
+from .faults import environment_fault
+from .host import AbstractHostBatch, AbstractHostEnvironment, HostStep, check_opening, environment_seeds
+from .host_objectives import HostObjective, HostTransition, Reader, bind_objectives, read_all
+from .host_spaces import ActionCoder
+
+__all__ = ["EnvPoolBatch", "EnvPoolEnvironment", "describe_pool"]
+
+LOOKING_SEED = 0
+HIDDEN = ("env_id", "players", "elapsed_step")  # EnvPool's bookkeeping, not the environment's
+
+
+class EnvPoolEnvironment(AbstractHostEnvironment):
+    """An environment of EnvPool with named objectives; made by ``make_host``."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    observation_size: int = eqx.field(static=True)
+    actions: DiscreteActions | BoxActions = eqx.field(static=True)
+    time_limit: int = eqx.field(static=True)
+    label: str = eqx.field(static=True)
+    source: PoolSource = eqx.field(static=True)
+    readers: tuple[Reader, ...] = eqx.field(static=True)
+    threads: int = eqx.field(static=True, default=0)
+
+    def open(self, count: int, seed: int) -> EnvPoolBatch:
+        """``count`` environments; environment ``i`` is seeded once, from ``(seed, i)``, and runs on from there."""
+        check_opening(count, seed)
+        return EnvPoolBatch(self, count, seed)
+
+
+class Pool:
+    """A pool's arrays as the adapter wants them: flat observations, flags, ``info`` without bookkeeping.
+
+    Attributes:
+        space: of observations.
+        coder: of actions.
+        lengths: ``(b,)``, steps in the episodes so far, those included that the last step brought to an end.
+    """
+
+    def __init__(self, source: PoolSource, seeds: Sequence[int], threads: int, time_limit: int) -> None:
+        self.seeds, self.count, self.time_limit = list(seeds), len(seeds), time_limit
+        with quiet():
+            self.pool = source(self.seeds, threads, time_limit + 1)
+            self.space, self.coder = self.pool.observation_space, ActionCoder(self.pool.action_space)
+        self.lengths = self._elapsed = np.zeros(self.count, np.int64)
+
+    def reset(self) -> np.ndarray:
+        """A fresh episode everywhere; ``(b, o)``."""
+        self.lengths = self._elapsed = np.zeros(self.count, np.int64)
+        return flat(self.pool.reset()[0], self.count)
+
+    def step(self, actions: np.ndarray) -> tuple[HostStep, dict[str, np.ndarray]]:
+        """One action each; the step, in the place of its objectives the pool's own rewards ``(b,)``, and ``info``."""
+        found, rewards, ended, cut, info = self.pool.step(actions)
+        observations = following = flat(found, self.count)
+        self.lengths = self._elapsed = self._elapsed + 1
+        truncated = (cut | (self.lengths >= self.time_limit)) & ~ended
+        over = ended | truncated
+        if over.any():
+            self._elapsed = np.where(over, 0, self.lengths)
+            observations = self._begin_anew(np.flatnonzero(over), following)
+        shown = {key: value for key, value in info.items() if key not in HIDDEN}
+        return HostStep(rewards, following, ended, truncated, observations), shown
+
+    def _begin_anew(self, places: np.ndarray, following: np.ndarray) -> np.ndarray:
+        first, info = self.pool.reset(places.astype(np.int32))
+        observations = following.copy()
+        observations[info["env_id"]] = flat(first, len(places))
+        return observations
+
+
+def flat(found: Any, count: int) -> np.ndarray:
+    """``(b, o)`` float32; the parts of a ``Dict`` in the order of their names, as Gymnasium flattens them."""
+    if isinstance(found, Mapping):
+        return np.concatenate([flat(found[key], count) for key in sorted(found)], axis=1)
+    return found.reshape(count, -1).astype(np.float32)
+
+
+class EnvPoolBatch(AbstractHostBatch):
+    """Live environments of one description."""
+
+    def __init__(self, description: EnvPoolEnvironment, count: int, seed: int) -> None:
+        self.count, self.description = count, description
+        self._closed, self._observations = False, None
+        self._open(seed)
+
+    def reset(self, seed: int | None = None) -> np.ndarray:
+        """Begin a fresh episode everywhere; a pool is seeded where it is made, so that a seed makes a new one."""
+        self._refuse_closed()
+        if seed is not None:
+            check_opening(self.count, seed)
+            self._open(seed)
+        self._observations = self._pool.reset()
+        self._actions.clear()
+        self._check(self._observations, "observation")
+        return self._observations
+
+    def step(self, actions: np.ndarray) -> HostStep:
+        """Act everywhere, then read the objectives."""
+        self._refuse_closed()
+        before = self._observations
+        if before is None:
+            raise SettingsError("step was called before reset; call reset first.")
+        decoded = self._pool.coder.decode(actions)
+        if len(decoded) != self.count:
+            raise SettingsError(f"actions must hold one for each of {self.count} environments, got {len(decoded)}.")
+        self._steps += 1
+        self._actions.append(decoded)
+        step, info = self._pool.step(decoded)
+        own, following, terminated, truncated, _ = step
+        transition = HostTransition(before, decoded, own, following, terminated, truncated, info)
+        rewards = read_all(self.description.readers, transition)
+        self._check(step.next_observations, "observation")
+        self._check(rewards, "objective")
+        self._observations = step.observations
+        return step._replace(rewards=rewards)
+
+    def close(self) -> None:
+        """Let the pool go; its threads end with it."""
+        if not self._closed:
+            self._closed = True
+            del self._pool
+
+    def _open(self, seed: int) -> None:
+        about = self.description
+        self._pool = Pool(about.source, environment_seeds(seed, self.count), about.threads, about.time_limit)
+        self._observations, self._steps = None, 0
+        self._actions: collections.deque[np.ndarray] = collections.deque(maxlen=about.time_limit)
+
+    def _check(self, numbers: np.ndarray, what: str) -> None:
+        """A sum is finite where its terms are, short of an overflow that the second look finds harmless."""
+        if np.isfinite(numbers.sum()) or np.isfinite(numbers).all():
+            return
+        index, place = (int(x) for x in np.argwhere(~np.isfinite(numbers))[0])
+        name = f"{what}[{place}]" if what == "observation" else f"{what} {self.description.names[place]!r}"
+        raise self._fault(index, f"{name} is {numbers[index, place]}.")
+
+    def _fault(self, index: int, what: str) -> EnvironmentFault:
+        length = int(self._pool.lengths[index])
+        actions = np.asarray([batch[index] for batch in self._actions])[len(self._actions) - length :]
+        seed = self._pool.seeds[index]
+        self.close()
+        return environment_fault(what, environment=index, seed=seed, step=self._steps, actions=actions)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise SettingsError(f"the environments of {self.description.label} are closed; open new ones.")
+
+
+def describe_pool(
+    source: PoolSource, objectives: Mapping[str, HostObjective] | None, time_limit: int | None, threads: int
+) -> EnvPoolEnvironment:
+    """A description; two environments are made, reset and stepped once to see what they are like."""
+    limit = time_limit or source.time_limit
+    if limit is None:
+        raise SettingsError(f"{source.name} has no time limit; pass time_limit, such as 1000.")
+    pool = Pool(source, environment_seeds(LOOKING_SEED, 2), 1, limit)
+    before = pool.reset()
+    space = pool.pool.action_space
+    space.seed(LOOKING_SEED)
+    actions = np.stack([space.sample()] * 2)
+    step, info = pool.step(actions)
+    found = {"return": "reward"} | ({"cost": "info:cost"} if "cost" in info else {})
+    readers = bind_objectives(found if objectives is None else objectives, None)
+    own, following, terminated, truncated, _ = step
+    read_all(readers, HostTransition(before, actions, own, following, terminated, truncated, info))
+    return EnvPoolEnvironment(
+        names=tuple(reader.name for reader in readers),
+        observation_size=before.shape[1],
+        actions=pool.coder.actions,
+        time_limit=limit,
+        label=source.name,
+        source=source,
+        readers=readers,
+        threads=threads,
+    )
