@@ -210,7 +210,9 @@ def evaluate_run(
     if not isinstance(run, TrainedRun):
         raise SettingsError(f"policy must be a TrainedRun for an environment, got {type(run).__name__}.")
     if env.names != run.names or env.observation_size != run.observation_size:
-        raise SettingsError(f"the run was trained for {run.names}, but the environment has {env.names}.")
+        raise SettingsError(
+            f"the run was trained for {run.names}, but the environment has {env.names}; give the one it was trained on."
+        )
     policies = [run.policy(number, which).policy for number in run.seeds]
     return evaluation(
         env,

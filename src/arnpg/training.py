@@ -26,6 +26,7 @@ import numpy as np
 
 from arnpg.criteria import AbstractCriterion
 from arnpg.envs.env import AbstractEnvironment
+from arnpg.errors import SettingsError
 from arnpg.evaluation import Notion
 from arnpg.loop import Run, run_batch
 from arnpg.neural.stored import activation_name
@@ -51,6 +52,7 @@ def train(
     seed: int = 0,
     out: str | os.PathLike | None = None,
     checkpoint_every: float = 30.0,
+    checkpoint_iterations: int | None = None,
     resume: str = "strict",
     progress: bool | Callable[[TrainingProgress], None] | None = None,
     **settings: Any,
@@ -61,14 +63,15 @@ def train(
         env: an environment of the device, such as ``arnpg.envs.Acrobot()``.
         criterion: what "best" means, in the environment's objectives.
         objectives: functions of a transition by name, in the place of the environment's own.
-        method: ``"arnpg-epd"``, ``"arnpg-imd"``, ``"arnpg-omda"``, ``"npg-pd"``, ``"crpo"`` or ``"mo-npg"``; without it
-            ARNPG-EPD where there are limits, ARNPG-OMDA for ``MaxMin``, ARNPG-IMD for everything else.
+        method: ``"arnpg-epd"``, ``"arnpg-epd-steady"``, ``"arnpg-imd"``, ``"arnpg-omda"``, ``"npg-pd"``, ``"crpo"`` or
+            ``"mo-npg"``; without it ARNPG-EPD where there are limits, ARNPG-OMDA for ``MaxMin``, else ARNPG-IMD.
         iterations: micro steps, each on one batch of the environment.
         seeds: how many runs, from ``seed`` on, or which.
         seed: the first one.
         out: a folder to keep the run in; the same call continues it after any kind of end, and returns what is there
             when it is finished.
         checkpoint_every: seconds.
+        checkpoint_iterations: also after so many iterations, at the end of a compiled call of about half a second.
         resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
         progress: a function of ``TrainingProgress``, or whether to show a bar; without it where there is a terminal.
         settings: of the method and of parts of the inner loop: ``dual_step=1e-3``, ``rollout=Rollout(20, 500)``, or
@@ -81,7 +84,8 @@ def train(
     wanted = sys.stderr.isatty() if progress is None else bool(progress) and show is None
     with Progress({"training": 1.0}, quiet=not wanted) as bar:
         reporter = bar.part("training") if wanted else SilentReporter()
-        return carry_out(plan, out, Every(checkpoint_every), resume, reporter, show)
+        every = _every(checkpoint_every, checkpoint_iterations, plan.step_iterations)
+        return carry_out(plan, out, every, resume, reporter, show)
 
 
 def carry_out(
@@ -129,6 +133,14 @@ def carry_out(
         ),
     )
     return _trained(plan, trial)
+
+
+def _every(seconds: float, iterations: int | None, step_iterations: int) -> Every:
+    if iterations is None:
+        return Every(seconds)
+    if isinstance(iterations, bool) or not iterations >= 1:
+        raise SettingsError(f"checkpoint_iterations must be at least 1, got {iterations}; or give checkpoint_every.")
+    return Every(seconds, max(iterations / step_iterations, 1))
 
 
 def _trained(plan: Plan, ran: Run) -> TrainedRun:

@@ -1,4 +1,4 @@
-"""``arnpg demo``: two models, three criteria each; a table of certified answers, a picture of what is achievable."""
+"""``arnpg demo``: two models, three criteria each, certified; a picture of what is achievable; a trained policy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from arnpg.criteria import AbstractCriterion
     from arnpg.solution import Solution
     from arnpg.tabular.mdp import MDP
+    from arnpg.trained import TrainedRun
 
 __all__ = ["main"]
 
@@ -22,11 +23,18 @@ EXAMPLES = """\
 2. Two classes of customers share a server with finite buffers (arnpg.examples.two_class_queue): the throughput of one
    class under a limit on the other's delay, fair sharing, and the best worst share of what arrives.
 
-It writes region.png and both models, to go on with:
+3. A neural policy in an environment without a model: CartPole upright, under a limit on the distance that the cart
+   travels from the centre, three seeds in about twenty seconds.
+
+It writes region.png, training.png, both models and trained.npz, to go on with:
   arnpg demo
+  arnpg demo --known
+  arnpg evaluate demo/trained.npz
   arnpg describe demo/two_class_queue.npz
   arnpg solve demo/two_class_queue.npz --fair "served 1" "served 2" --at-most "waiting 1=2"
 """
+
+DISTANCE = 60.0  # of the cart from the centre, total of an episode; without a limit it settles near 300
 
 
 class Case(NamedTuple):
@@ -44,11 +52,12 @@ def main(argv: list[str]) -> int:
     """Solve, print, draw; 0 where every answer is certified."""
     parser = Parser(
         prog="arnpg demo",
-        usage="arnpg demo [--out FOLDER]",
-        description="Solve two models under three criteria, and draw what is achievable.",
+        usage="arnpg demo [--known] [--out FOLDER]",
+        description="Solve two models under three criteria, draw what is achievable; train a policy under a limit.",
         epilog=EXAMPLES,
     )
     parser.add_argument("--out", metavar="FOLDER", default="demo", help="where files go (default demo)")
+    parser.add_argument("--known", action="store_true", help="the known models only, without the training")
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     given = parser.read(argv)
     if given is None:
@@ -59,8 +68,12 @@ def main(argv: list[str]) -> int:
     answers = [_solve(case, line) for case in cases]
     written = [_save_model(case, folder) for case in cases]
     picture = _draw(cases, answers, folder)
-    line.close()
     sections = [_table(case, found) for case, found in zip(cases, answers, strict=True)]
+    if not given.known:
+        run = _train(line)
+        sections.append(_training_table(run))
+        written += _save_training(run, folder)
+    line.close()
     rows = [("written", path) for path in [*written, *([picture] if picture else [])]]
     if picture is None:
         rows.append(("no picture", 'matplotlib is missing; install it with pip install "arnpg[plot]"'))
@@ -104,6 +117,49 @@ def _solve(case: Case, line: ProgressLine) -> dict[str, Solution]:
         line(lambda: f"{case.title}: {label}")  # noqa: B023 (called at once)
         found[label] = solve(case.mdp, criterion)
     return found
+
+
+def _train(line: ProgressLine) -> TrainedRun:
+    """EPD with a dual step for values of a few hundred; small networks, so that compiling is most of the time."""
+    from arnpg import envs
+    from arnpg.cli.compile_cache import compile_cache
+    from arnpg.criteria import Constrained
+    from arnpg.neural.natural_gradient import TrustRegion
+    from arnpg.neural.networks import Network
+    from arnpg.training import train
+    from arnpg.training_progress import progress_text
+
+    title, small = "CartPole", Network((32,))
+    line(lambda: f"{title}: compiling")
+    with compile_cache():
+        return train(
+            envs.CartPole(),
+            Constrained("upright", at_most={"distance": DISTANCE}),
+            iterations=60,
+            seeds=3,
+            progress=lambda seen: line(lambda: f"{title}: {progress_text(seen)}"),
+            dual_step=2e-3,
+            policy=small,
+            critic=small,
+            update=TrustRegion(0.01),
+        )
+
+
+def _training_table(run: TrainedRun) -> Section:
+    first, names = run.trace.values[:, 0].mean(axis=0), run.names
+    rows = [(name, f"{first[i]:.4g}", str(run.values[name])) for i, name in enumerate(names)]
+    for label, broken in run.violations.items():
+        rows.append((label, "", f"kept by {int((broken == 0).sum())} of {len(broken)} seeds"))
+    title = f"CartPole, {len(run.seeds)} seeds, {run.trace.env_steps[-1]:,} steps each; values are totals of an episode"
+    return Section(title, rows, ("objective", "at first", "at the end [95 %]"))
+
+
+def _save_training(run: TrainedRun, folder: Path) -> list[str]:
+    run.save(folder / "trained.npz")
+    if importlib.util.find_spec("matplotlib") is None:
+        return [str(folder / "trained.npz")]
+    run.plot(folder / "training.png")
+    return [str(folder / "trained.npz"), str(folder / "training.png")]
 
 
 def _save_model(case: Case, folder: Path) -> str:

@@ -79,6 +79,7 @@ class Acrobot(AbstractEnvironment[AcrobotState]):
     time_limit: int = eqx.field(static=True, default=500)
     observation_size: ClassVar[int] = 6
     actions: ClassVar[DiscreteActions] = DiscreteActions(3)
+    totals: ClassVar[str] = "path"  # the paper's limits are on paths of 500 steps
 
     def initial(self, key: PRNGKeyArray) -> AcrobotState:
         """Hanging almost still: four numbers uniform on [-0.1, 0.1)."""

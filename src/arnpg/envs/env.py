@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -105,13 +105,15 @@ class AbstractEnvironment(eqx.Module, Generic[Physics]):
     """A Markov decision process as pure functions of one state; batches are ``jax.vmap``.
 
     Fields of a subclass: ``objectives``, pairs of name and function of a ``Transition`` (see ``named``), and
-    ``time_limit``, the number of steps after which an episode is truncated.
+    ``time_limit``, the number of steps after which an episode is truncated.  ``totals`` says what a value is where a
+    training does not: the total of an ``"episode"``, or of a whole ``"path"`` of the batch, resets included.
     """
 
     objectives: eqx.AbstractVar[Objectives]
     time_limit: eqx.AbstractVar[int]
     observation_size: eqx.AbstractClassVar[int]
     actions: eqx.AbstractClassVar[DiscreteActions | BoxActions]
+    totals: ClassVar[str] = "episode"
 
     @abc.abstractmethod
     def initial(self, key: PRNGKeyArray) -> Physics:

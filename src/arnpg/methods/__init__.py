@@ -6,5 +6,6 @@ from arnpg.methods.imd import IMD
 from arnpg.methods.mo_npg import MONPG
 from arnpg.methods.npg_pd import NPGPD
 from arnpg.methods.omda import OMDA, OMDAState
+from arnpg.methods.steady_epd import SteadyEPD
 
-__all__ = ["CRPO", "EPD", "IMD", "MONPG", "NPGPD", "OMDA", "OMDAState"]
+__all__ = ["CRPO", "EPD", "IMD", "MONPG", "NPGPD", "OMDA", "OMDAState", "SteadyEPD"]

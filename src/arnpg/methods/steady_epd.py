@@ -1,16 +1,20 @@
-"""ARNPG-EPD for noisy values: the extra violation term has a gain of its own, and limits are kept with a margin.
+"""ARNPG-EPD for noisy values: an integral that cannot wind up, a gain of its own for the violation, a margin.
 
 Not in the paper. EPD (Algorithm 3) weighs a constraint by ``lambda_k + eta' (b - V(pi_k))``: an integral and, with the
 same small gain, a proportional term. Where values start far from the limits, as on Acrobot, the integral winds up and
 needs most of a run to unwind; where they are estimated from a few paths, half of all runs end above a limit that they
-keep in the mean. Here the proportional gain ``damping`` is separate and larger, so that the weight answers at once and
-the integral stays small, and both terms aim at limits tightened by ``margin``.
+keep in the mean. Three additions, each of which can be turned off:
+
+* the proportional gain ``damping`` is separate and larger, so that the weight answers at once;
+* the integral sees no slack beyond ``clip`` times its limit, so that a far start does not wind it up;
+* both terms aim at limits tightened by ``margin``.
 """
 
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from arnpg.arrays import AnyArray, Scalar
+from arnpg.errors import SettingsError
 from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
 from arnpg.objectives import Criterion
@@ -21,7 +25,8 @@ __all__ = ["SteadyEPD"]
 class SteadyEPD(AbstractAnchorMethod):
     """``s = C v - b - margin |b|``; the weights of the constraints are ``max(0, lambda - damping s)``.
 
-    ``dual_step`` is ``eta'``; ``damping`` in the same unit; ``margin`` relative to each limit.
+    ``dual_step`` is ``eta'``, ``damping`` in the same unit; ``margin`` and ``clip`` are relative to each limit,
+    and a limit of 0 has neither.
     """
 
     criterion: Criterion
@@ -29,12 +34,15 @@ class SteadyEPD(AbstractAnchorMethod):
     dual_step: Scalar
     damping: Scalar
     margin: Scalar
+    clip: Scalar
 
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""
         require_smooth_constrained("ARNPG-EPD", self.criterion)
-        for name in ("dual_step", "damping"):
+        for name in ("dual_step", "damping", "clip"):
             require_positive(name, getattr(self, name))
+        if isinstance(self.margin, int | float) and not 0 <= self.margin < 1:
+            raise SettingsError(f"margin must lie in [0, 1), got {self.margin}; .1 keeps a tenth of each limit free.")
 
     def initial_dual(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " c"]:
         """``lambda_0 = 0``."""
@@ -47,8 +55,13 @@ class SteadyEPD(AbstractAnchorMethod):
     def update_dual(
         self, dual: Float[AnyArray, " c"], values: Float[AnyArray, " m"], new_values: Float[AnyArray, " m"]
     ) -> Float[AnyArray, " c"]:
-        """``lambda_{k+1} = max(0, lambda_k - eta' s)``."""
-        return jnp.maximum(0.0, dual - self.dual_step * self._slack(new_values))
+        """``lambda_{k+1} = max(0, lambda_k - eta' clip(s, -+ clip |b|))``."""
+        limits = self._limits()
+        most = jnp.where(limits > 0, self.clip * jnp.where(limits > 0, limits, 1.0), jnp.inf)
+        return jnp.maximum(0.0, dual - self.dual_step * jnp.clip(self._slack(new_values), -most, most))
 
     def _slack(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " c"]:
-        return self.criterion.slack(values) - self.margin * jnp.abs(jnp.asarray(self.criterion.thresholds))
+        return self.criterion.slack(values) - self.margin * self._limits()
+
+    def _limits(self) -> Float[AnyArray, " c"]:
+        return jnp.abs(jnp.asarray(self.criterion.thresholds))

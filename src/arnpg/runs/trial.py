@@ -159,8 +159,9 @@ class _Trial:
         for number, row in self.job.rows(chunk, before, self.about.entries):
             self._guarded("metrics", functools.partial(self.metrics.log, number, row))
             self.loggers.log(number, row)
+        whole = chunk._replace(done=self.done, steps=self.job.steps, seconds=self.seconds)
         text = f"step {self.done} of {self.job.steps}"
-        self.reporter.update(self.done / self.job.steps, f"{text}  {self.about.describe(chunk)}".rstrip())
+        self.reporter.update(self.done / self.job.steps, f"{text}  {self.about.describe(whole)}".rstrip())
         late = time.monotonic() - self.saved_at >= self.every.seconds
         if self.done < self.job.steps and (late or self.done - self.saved_step >= self.every.steps):
             self._guarded("checkpoint", self.save)
