@@ -67,8 +67,8 @@ def test_the_best_policy_is_feasible_before_infeasible(run):
         kept = values[:, 1] <= 5.0
         assert kept.any()
         best = values[kept][values[kept][:, 0].argmax()]
-        # a value is the mean of 4 episodes, whose lengths have a deviation near 12
-        assert abs(fresh[seed, 0] - best[0]) < 30
+        # a value is the mean of 4 episodes, whose lengths have a deviation near 12, and the best of ten is chosen
+        assert abs(fresh[seed, 0] - best[0]) < 20
     assert not np.array_equal(run.last.network.weights[0], run.best.network.weights[0])
 
 

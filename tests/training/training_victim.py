@@ -11,7 +11,7 @@ import arnpg
 from arnpg.neural.networks import Network
 from arnpg.neural.rollout import Rollout
 
-ENV = arnpg.envs.CartPole()
+ENV = arnpg.envs.CartPole(time_limit=50)  # as long as a path, so that values and fresh episodes agree
 CRITERION = arnpg.Constrained("upright", at_most={"distance": 5.0})
 ITERATIONS = 20
 SMALL = {"policy": Network((8,)), "critic": Network((8,)), "rollout": Rollout(4, 50)}
