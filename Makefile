@@ -11,7 +11,7 @@ demo: $(VENV)/.installed-plot
 	$(BIN)/arnpg demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check src tests bench

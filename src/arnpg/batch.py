@@ -43,9 +43,18 @@ def take(tree: Any, axes: Any, index: int) -> Any:
 
 
 def on_threads(function: Callable[[int], Any], count: int) -> Any:
-    """``function(0), ..., function(count - 1)``, stacked; compiled code runs on as many threads as there are cores."""
+    """``function(0), ..., function(count - 1)``, stacked; compiled code runs on as many threads as there are cores.
+
+    Each thread works in the precision of the one that calls, which is a thread's own affair in JAX.
+    """
+    wide = jax.config.jax_enable_x64
+
+    def one(index: int) -> Any:
+        with jax.enable_x64(wide):
+            return function(index)
+
     with ThreadPoolExecutor(_cores()) as pool:
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *pool.map(function, range(count)))
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *pool.map(one, range(count)))
 
 
 def _cores() -> int:

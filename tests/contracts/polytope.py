@@ -25,7 +25,7 @@ class PolytopeInnerLoop(AbstractInnerLoop):
 
     def start(self, key: PRNGKeyArray) -> tuple[Float[Array, " n"], None]:
         """Equal weights."""
-        return jnp.full(self.vertices.shape[1], -jnp.log(self.vertices.shape[1])), None
+        return jnp.full(self.vertices.shape[1], -jnp.log(self.vertices.shape[1]), float), None
 
     def improve(
         self, anchor: Float[Array, " n"], weights: Float[AnyArray, " m"], micro_steps: int | Int[Array, ""], work: None

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,7 @@ from arnpg.tabular.sampled import SampledInnerLoop
 from arnpg.tabular.simulator import TableSimulator
 
 NAMES = ("first", "second")
+STEPS = 40  # the same in every test: how many there may be is part of the compiled program
 SUMLOG = ProportionalFair(offset=0.1).bind(NAMES)
 WORST = MaxMin().bind(NAMES)
 
@@ -52,15 +54,21 @@ def inner_loops(mdp):
     }
 
 
-@pytest.fixture(params=["polytope", "exact", "sampled"])
+@pytest.fixture(scope="module", params=["polytope", "exact", "sampled"])
 def inner(request, paper_mdp):
     return inner_loops(paper_mdp)[request.param]
 
 
-@pytest.fixture(params=["imd", "epd", "omda", "npg_pd", "crpo", "mo_npg"])
+@pytest.fixture(scope="module", params=["imd", "epd", "omda", "npg_pd", "crpo", "mo_npg"])
 def algorithm(request, inner):
     loop, threshold = inner
     return Algorithm(methods(threshold)[request.param], loop)
+
+
+@pytest.fixture(scope="module")
+def whole(algorithm):
+    """Compiled once, for all the tests of an algorithm."""
+    return run(algorithm, STEPS)
 
 
 def leaves(tree):
@@ -71,35 +79,44 @@ def leaves(tree):
     return [plain(leaf) for leaf in jax.tree.leaves(tree)]
 
 
-@pytest.mark.parametrize("inner", ["polytope", "exact"], indirect=True)
-def test_compiled_equals_uncompiled(algorithm):
+def test_a_chunk_ends_as_it_began(algorithm):
+    """Down to weak types, or the second chunk of every run would compile the whole program again."""
+    with jax.enable_x64(True):
+        before = eqx.filter_eval_shape(begin, algorithm, jax.random.key(0))
+        after = eqx.filter_eval_shape(lambda a, c: advance(a, c, 1, 1)[0], algorithm, before)
+    for one, two in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+        assert (one.shape, one.dtype, one.weak_type) == (two.shape, two.dtype, two.weak_type)
+
+
+@pytest.mark.parametrize("inner", ["polytope", "exact"], indirect=True, scope="module")
+def test_compiled_equals_uncompiled(algorithm, whole):
     """The trace of five steps, with and without jit; 1e-12 leaves room for fused arithmetic only.
 
     Trajectories take minutes step by step; their estimates have tests of their own.
     """
-    compiled = run(algorithm, 5).trace
     with jax.enable_x64(True), jax.disable_jit():
         _, (plain, _) = advance(algorithm, begin(algorithm, jax.random.key(0)), 5, 5)
-    for one, two in zip(leaves(compiled), leaves(plain), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
+    for one, two in zip(leaves(whole.trace), leaves(plain), strict=True):
+        np.testing.assert_allclose(one[:5], two, rtol=1e-12, atol=1e-12)
 
 
-def test_a_run_continues_exactly(algorithm):
-    """Eight steps and twelve more are twenty, to the last bit."""
-    whole = run(algorithm, 20)
-    first = run(algorithm, 8)
-    second = run(algorithm, 12, carry=first.carry)
-    for one, two in zip(leaves(whole.carry), leaves(second.carry), strict=True):
+def test_a_run_continues_exactly(algorithm, whole):
+    """Forty steps and sixteen more are sixteen and forty, to the last bit."""
+    late = run(algorithm, STEPS, carry=whole.carry, on_chunk=lambda chunk: True)
+    first = run(algorithm, STEPS, on_chunk=lambda chunk: True)
+    second = run(algorithm, STEPS, carry=first.carry)
+    assert 0 < len(first.trace.values) < STEPS
+    for one, two in zip(leaves(late.carry), leaves(second.carry), strict=True):
         np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(whole.trace.values, np.concatenate([first.trace.values, second.trace.values]))
+    values = [np.concatenate([one.trace.values, two.trace.values]) for one, two in ((whole, late), (first, second))]
+    np.testing.assert_array_equal(*values)
 
 
-def test_other_settings_do_not_compile_again(algorithm, caplog):
+def test_other_settings_do_not_compile_again(algorithm, whole, caplog):
     """Step sizes and thresholds are data."""
-    run(algorithm, 3)
     changed = jax.tree.map(lambda leaf: 0.9 * leaf if isinstance(leaf, float) else leaf, algorithm)
     with jax.log_compiles(True), caplog.at_level("WARNING"):
-        run(changed, 3)
+        run(changed, STEPS)
     assert "_advance" not in caplog.text
 
 
@@ -114,10 +131,11 @@ def test_a_batch_equals_its_runs(inner, request):
         grid.append({n: Algorithm(m, changed) for n, m in methods(threshold * (1 + 0.1 * scale), scale).items()})
     for name in grid[0]:
         key = jax.random.key(0)
-        batch = run_batch([point[name] for point in grid], 6, keys=jnp.stack([key] * 3)).trace
+        batch = run_batch([point[name] for point in grid], STEPS, keys=jnp.stack([key] * 3)).trace
         for index, point in enumerate(grid):
-            # 1e-9: a batched factorisation orders its sums differently, and six steps amplify that a little
-            np.testing.assert_allclose(batch.values[index], run(point[name], 6, key=key).trace.values, rtol=1e-9)
+            alone = run(point[name], STEPS, key=key).trace.values[:6]
+            # 1e-9: a batch orders its sums differently, and six steps amplify that a little
+            np.testing.assert_allclose(batch.values[index, :6], alone, rtol=1e-9)
 
 
 def test_a_batch_of_whole_models():
@@ -131,21 +149,21 @@ def test_a_batch_of_whole_models():
     ]
     batch = run_batch(algorithms, 10)
     for index, algorithm in enumerate(algorithms):
-        np.testing.assert_allclose(batch.trace.values[index], run(algorithm, 10).trace.values, rtol=1e-9)
+        alone = run(algorithm, STEPS).trace.values[:10]
+        np.testing.assert_allclose(batch.trace.values[index], alone, rtol=1e-9)
 
 
-def test_methods_move_towards_the_optimum(algorithm):
+def test_methods_move_towards_the_optimum(algorithm, whole):
     """Forty steps improve on the first: no formula has its sign turned."""
     criterion = algorithm.method.criterion
-    values = run(algorithm, 40).trace.values
+    values = whole.trace.values
     merit = [float(criterion.value(v) - 10 * criterion.violation(v)) for v in (values[0], values.mean(axis=0))]
     assert merit[1] >= merit[0]
 
 
-def test_results_are_numpy_and_settings_stay_python(algorithm):
+def test_results_are_numpy_and_settings_stay_python(algorithm, whole):
     """No float64 JAX array leaks into the user's float32 world through the trace or the policies."""
-    found = run(algorithm, 2)
-    for leaf in jax.tree.leaves((found.trace, found.last, found.best)):
+    for leaf in jax.tree.leaves((whole.trace, whole.last, whole.best)):
         assert isinstance(leaf, np.ndarray | np.generic)
     assert not jax.config.jax_enable_x64
     assert dataclasses.is_dataclass(algorithm)

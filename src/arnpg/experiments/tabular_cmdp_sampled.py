@@ -136,7 +136,8 @@ class TabularCMDPSampled(AbstractExperiment):
                         f"{label}, {view}", "iterations", f"{label} (discounted)", series, level=level, level_label=text
                     )
                 )
-        return Figure(f"{self.name}-{name}", f"Sampled CMDP, {title}", self.place, tuple(panels))
+        heading = f"Sampled CMDP, {title}: {self.seeds} seeds, mean ± 1 sd"
+        return Figure(f"{self.name}-{name}", heading, self.place, tuple(panels))
 
     def _claims(self, what: str, lines: dict[str, np.ndarray]) -> list[Claim]:
         final = {m: v[:, -TAIL:].mean(axis=1) for m, v in lines.items()}

@@ -112,7 +112,8 @@ class TabularMaxMinSampled(AbstractExperiment):
                 title = f"{what}, instance {seed}"
                 lines = {label: values[index] for label, values in runs.items()}
                 name = f"{self.name}-{seed}-{('paper', 'tuned')[index]}"
-                figures.append(Figure(name, f"Sampled max-min, {title}", self.place, (self._panel(lines, optimal),)))
+                heading = f"Sampled max-min, {title}: {self.seeds} seeds, mean ± 1 sd"
+                figures.append(Figure(name, heading, self.place, (self._panel(lines, optimal),)))
                 claims += self._claims(title, lines)
                 rows += [self._row(title, label, line, optimal) for label, line in lines.items()]
         summary = (

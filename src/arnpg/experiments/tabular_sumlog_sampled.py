@@ -109,7 +109,8 @@ class TabularSumLogSampled(AbstractExperiment):
                 title = f"{what}, instance {seed}"
                 lines = {count: runs[count][index] for count in self.micro_steps}
                 name = f"{self.name}-{seed}-{('paper', 'tuned')[index]}"
-                figures.append(Figure(name, f"Sampled sum-log, {title}", self.place, (self._panel(lines, optimal),)))
+                heading = f"Sampled sum-log, {title}: {self.seeds} seeds, mean ± 1 sd"
+                figures.append(Figure(name, heading, self.place, (self._panel(lines, optimal),)))
                 claims.append(self._early(title, lines))
                 rows += [self._row(title, count, line, optimal) for count, line in lines.items()]
         claims.append(self._same_end(found[self.model_seeds[0]]))

@@ -90,7 +90,7 @@ class ExactInnerLoop(AbstractInnerLoop):
         """The uniform policy; nothing to carry."""
         del key
         states, actions = self.rewards.shape[1:]
-        return self.evaluated(jnp.full((states, actions), -jnp.log(actions))), None
+        return self.evaluated(jnp.full((states, actions), -jnp.log(actions), float)), None
 
     def evaluated(self, log_policy: Float[AnyArray, "s a"]) -> EvaluatedPolicy:
         """A policy with its value functions."""
