@@ -13,7 +13,7 @@ SOURCE = Path(arnpg.__file__).parent
 EDGES_OUT = {"cli", "report", "runs", "experiments", "examples", "training", "__main__"}  # what the core never imports
 LAZY_EXCEPTIONS = {  # imported when first used: pictures by plot(), train() as a public name
     ("solution", "report.plots"),
-    ("tradeoff", "report.curves"),
+    ("tradeoffs", "report.curves"),
     ("trained", "report.trained_chapter"),
     ("", "training"),
 }
@@ -134,3 +134,9 @@ def test_every_public_name_can_be_had():
     assert set(arnpg.__all__) <= set(dir(arnpg))
     with pytest.raises(AttributeError, match="no attribute 'solved'"):
         _ = arnpg.solved
+
+
+def test_no_module_hides_a_public_name():
+    """Importing ``arnpg.x`` sets the attribute ``x`` of the package, over whatever it was."""
+    modules = {module_of(path) for path in SOURCE.rglob("*.py")} - {"envs"}
+    assert not modules & set(arnpg.__all__)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from arnpg.tabular.policy import TabularPolicy
     from arnpg.tabular.readers import from_gymnasium, load_model, save_model
     from arnpg.tabular.region import achievable_region
-    from arnpg.tradeoff import Tradeoff, tradeoff
+    from arnpg.tradeoffs import Tradeoff, tradeoff
     from arnpg.trained import TrainedRun
     from arnpg.training import train
 
@@ -65,8 +65,8 @@ _HOME = {
     "load": "files",
     "load_model": "tabular.readers",
     "save_model": "tabular.readers",
-    "Tradeoff": "tradeoff",
-    "tradeoff": "tradeoff",
+    "Tradeoff": "tradeoffs",
+    "tradeoff": "tradeoffs",
     "train": "training",
 }
 _PACKAGES = ("envs",)

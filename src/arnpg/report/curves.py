@@ -10,7 +10,7 @@ import numpy as np
 from arnpg.report.canvas import BLUE, GREY, ORANGE, RED, new_figure, save_figure
 
 if TYPE_CHECKING:
-    from arnpg.tradeoff import Tradeoff
+    from arnpg.tradeoffs import Tradeoff
 
 __all__ = ["plot_tradeoff"]
 
