@@ -47,7 +47,7 @@ def on_threads(function: Callable[[int], Any], count: int) -> Any:
 
     Each thread works in the precision of the one that calls, which is a thread's own affair in JAX.
     """
-    wide = jax.config.jax_enable_x64
+    wide = jnp.result_type(float) == jnp.float64
 
     def one(index: int) -> Any:
         with jax.enable_x64(wide):
