@@ -11,11 +11,12 @@ import arnpg
 
 SOURCE = Path(arnpg.__file__).parent
 EDGES_OUT = {"cli", "report", "runs", "experiments", "examples", "training", "__main__"}  # what the core never imports
-LAZY_EXCEPTIONS = {  # imported when first used: pictures by plot(), train() as a public name
+LAZY_EXCEPTIONS = {  # imported when first used: pictures by plot(), train() and examples as public names
     ("solution", "report.plots"),
     ("tradeoffs", "report.curves"),
     ("trained", "report.trained_chapter"),
     ("", "training"),
+    ("", "examples"),
 }
 ENVIRONMENTS = {"gymnasium", "envpool", "mo_gymnasium", "mujoco"}
 THIRD_PARTY_OPTIONAL = {"matplotlib", "plotly", "ray", "tensorboardX", "stormpy", *ENVIRONMENTS}
@@ -138,5 +139,5 @@ def test_every_public_name_can_be_had():
 
 def test_no_module_hides_a_public_name():
     """Importing ``arnpg.x`` sets the attribute ``x`` of the package, over whatever it was."""
-    modules = {module_of(path) for path in SOURCE.rglob("*.py")} - {"envs"}
+    modules = {module_of(path) for path in SOURCE.rglob("*.py")} - {"envs", "examples"}
     assert not modules & set(arnpg.__all__)

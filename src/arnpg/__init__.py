@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arnpg import envs
+    from arnpg import envs, examples
     from arnpg.api import evaluate, solve
     from arnpg.criteria import Concave, Constrained, Linear, MaxMin, ProportionalFair
     from arnpg.errors import (
@@ -69,7 +69,7 @@ _HOME = {
     "tradeoff": "tradeoffs",
     "train": "training",
 }
-_PACKAGES = ("envs",)
+_PACKAGES = ("envs", "examples")
 
 __all__ = [
     "MDP",
@@ -94,6 +94,7 @@ __all__ = [
     "check_objective",
     "envs",
     "evaluate",
+    "examples",
     "from_gymnasium",
     "load",
     "load_model",

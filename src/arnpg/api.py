@@ -23,7 +23,7 @@ from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.masks import folded, without_mask
 from arnpg.tabular.mdp import MDP
 from arnpg.tabular.policy import TabularPolicy
-from arnpg.tabular.solve import relative_scale, solve_to_gap
+from arnpg.tabular.solve import Solved, relative_scale, solve_to_gap
 
 if TYPE_CHECKING:
     from arnpg.envs.env import AbstractEnvironment
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "evaluate", "solve"]
 
 DEFAULT_STEPS = 300
+RUNAWAY = 100.0  # a dual variable this many times above its price, or the scale of prices, is told
 
 
 def solve(
@@ -144,6 +145,7 @@ def _solve_plain(
     candidates = _candidates(kernel, criterion, ran)
     found = min(candidates.values(), key=lambda c: (max(c.violation, ROUNDING), -c.objective))
     notes = list(reference.notes) + _theory_notes(mdp, algorithm.inner)
+    notes += _dual_notes(mdp, words, criterion, reference, ran.trace.dual)
     how = f"column generation to {0.1 * gap:.0e}, beside {method}"
     trace = _run_trace(criterion, ran)
     seconds = time.monotonic() - began
@@ -189,6 +191,23 @@ def _theory_notes(mdp: MDP, inner: Any) -> list[str]:
     if inner.step_size * inner.regularisation > (1 - mdp.discount) * (1 + 1e-12):
         return ["theory: not guaranteed, step_size is above (1 - discount) / regularisation"]
     return []
+
+
+def _dual_notes(
+    mdp: MDP, words: AbstractCriterion, criterion: Criterion, reference: Solved, dual: np.ndarray
+) -> list[str]:
+    """Dual variables far above the prices they should come to; a method without limits has none."""
+    if dual.shape[1] != len(criterion.thresholds):
+        return []
+    size = relative_scale(criterion, reference.values, reference.floor)
+    ranges = np.abs(np.asarray(criterion.rows)) @ mdp.reward_ranges / (1 - mdp.discount)
+    usual = reference.multipliers + size / np.maximum(ranges, 1e-300)
+    labels = words.constraint_labels()
+    return [
+        f"the dual variable of {labels[i]} reached {dual[:, i].max():.3g}, where its price is "
+        f"{reference.multipliers[i]:.3g}: lower dual_step or step_size"
+        for i in np.flatnonzero(dual.max(axis=0) > RUNAWAY * usual)
+    ]
 
 
 def _check(
