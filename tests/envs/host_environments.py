@@ -1,5 +1,10 @@
 """Small environments written by hand, good and bad, for the tests of the host's side."""
 
+import os
+import pathlib
+import signal
+import time
+
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -138,3 +143,55 @@ class VectorMisbehaving(TwoRewards):
         if self.elapsed >= 3:
             reward = {"long": np.append(reward, 0.0), "number": 1.0, "nan": reward * [1, np.nan]}[self.fault]
         return seen, reward, *rest
+
+
+class OddOnes(Walk):
+    """Made one after the other; those whose number is in ``odd`` do what ``fault`` says in their third step."""
+
+    made = 0
+
+    def __init__(self, fault, odd, **options):
+        super().__init__(**options)
+        self.fault = fault if OddOnes.made in odd else None
+        OddOnes.made += 1
+
+    def step(self, action):
+        seen, reward, terminated, truncated, info = super().step(action)
+        if self.fault is not None and self.elapsed == 3:
+            if self.fault == "raises":
+                raise RuntimeError("the simulator fell over")
+            if self.fault == "nan":
+                seen = seen * np.nan
+            if self.fault == "cost":
+                info["cost"] = np.nan
+        return seen, reward, terminated, truncated, info
+
+
+class Fragile(Walk):
+    """Reads from a file what to do in its third step, and takes it away, so that it happens once: die or hang."""
+
+    def __init__(self, folder, **options):
+        super().__init__(**options)
+        self.folder = pathlib.Path(folder)
+
+    def step(self, action):
+        found = super().step(action)
+        if self.elapsed == 3:
+            self.obey()
+        found[-1]["simulator"] = (x for x in ())  # cannot be sent to another process
+        return found
+
+    def obey(self):
+        order = self.folder / "order"
+        try:
+            word = order.read_text()
+            if not word.startswith("always "):
+                order.unlink()  # only one of several succeeds
+        except FileNotFoundError:
+            return
+        if word.endswith("die"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if word.endswith("exit"):
+            os._exit(7)
+        if word.endswith("hang"):
+            time.sleep(3600)

@@ -18,7 +18,7 @@ from arnpg.errors import EnvironmentFault, SettingsError
 from .env import BoxActions, DiscreteActions
 from .environment_source import quiet
 from .envpool_source import PoolSource
-from .faults import environment_fault
+from .faults import Losses, environment_fault
 from .host import AbstractHostBatch, AbstractHostEnvironment, HostStep, check_opening, environment_seeds
 from .host_objectives import HostObjective, HostTransition, Reader, bind_objectives, read_all
 from .host_spaces import ActionCoder
@@ -40,6 +40,7 @@ class EnvPoolEnvironment(AbstractHostEnvironment):
     source: PoolSource = eqx.field(static=True)
     readers: tuple[Reader, ...] = eqx.field(static=True)
     threads: int = eqx.field(static=True, default=0)
+    drop: bool = eqx.field(static=True, default=False)
 
     def open(self, count: int, seed: int) -> EnvPoolBatch:
         """``count`` environments; environment ``i`` is seeded once, from ``(seed, i)``, and runs on from there."""
@@ -76,14 +77,18 @@ class Pool:
         truncated = (cut | (self.lengths >= self.time_limit)) & ~ended
         over = ended | truncated
         if over.any():
-            self._elapsed = np.where(over, 0, self.lengths)
-            observations = self._begin_anew(np.flatnonzero(over), following)
+            observations = self.begin_anew(over, following)
         shown = {key: value for key, value in info.items() if key not in HIDDEN}
         return HostStep(rewards, following, ended, truncated, observations), shown
 
-    def _begin_anew(self, places: np.ndarray, following: np.ndarray) -> np.ndarray:
-        first, info = self.pool.reset(places.astype(np.int32))
-        observations = following.copy()
+    def begin_anew(self, over: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Fresh episodes where ``over (b,)``; the observations with the first ones of these in their places."""
+        places = np.flatnonzero(over).astype(np.int32)
+        if not len(places):
+            return observations
+        self._elapsed = np.where(over, 0, self.lengths)
+        first, info = self.pool.reset(places)
+        observations = observations.copy()
         observations[info["env_id"]] = flat(first, len(places))
         return observations
 
@@ -100,7 +105,8 @@ class EnvPoolBatch(AbstractHostBatch):
 
     def __init__(self, description: EnvPoolEnvironment, count: int, seed: int) -> None:
         self.count, self.description = count, description
-        self._closed, self._observations = False, None
+        self._closed, self._losses = False, Losses(count)
+        self.faults = self._losses.faults
         self._open(seed)
 
     def reset(self, seed: int | None = None) -> np.ndarray:
@@ -111,7 +117,10 @@ class EnvPoolBatch(AbstractHostBatch):
             self._open(seed)
         self._observations = self._pool.reset()
         self._actions.clear()
-        self._check(self._observations, "observation")
+        for index in np.flatnonzero(~np.isfinite(self._observations).all(axis=1)).tolist():
+            fault = self._fault(index, self._wrong(self._observations[index], np.zeros(0)))
+            self.close()
+            raise fault
         return self._observations
 
     def step(self, actions: np.ndarray) -> HostStep:
@@ -126,13 +135,13 @@ class EnvPoolBatch(AbstractHostBatch):
         self._steps += 1
         self._actions.append(decoded)
         step, info = self._pool.step(decoded)
-        own, following, terminated, truncated, _ = step
-        transition = HostTransition(before, decoded, own, following, terminated, truncated, info)
-        rewards = read_all(self.description.readers, transition)
-        self._check(step.next_observations, "observation")
-        self._check(rewards, "objective")
+        step = step._replace(rewards=_read(self.description.readers, before, decoded, step, info))
+        if not _all_finite(step.next_observations) or not _all_finite(step.rewards):
+            step = self._without_losses(before, step)
+        elif self.faults:
+            self._losses.finished(step.terminated | step.truncated)
         self._observations = step.observations
-        return step._replace(rewards=rewards)
+        return step
 
     def close(self) -> None:
         """Let the pool go; its threads end with it."""
@@ -146,19 +155,38 @@ class EnvPoolBatch(AbstractHostBatch):
         self._observations, self._steps = None, 0
         self._actions: collections.deque[np.ndarray] = collections.deque(maxlen=about.time_limit)
 
-    def _check(self, numbers: np.ndarray, what: str) -> None:
-        """A sum is finite where its terms are, short of an overflow that the second look finds harmless."""
-        if np.isfinite(numbers.sum()) or np.isfinite(numbers).all():
-            return
-        index, place = (int(x) for x in np.argwhere(~np.isfinite(numbers))[0])
-        name = f"{what}[{place}]" if what == "observation" else f"{what} {self.description.names[place]!r}"
-        raise self._fault(index, f"{name} is {numbers[index, place]}.")
+    def _without_losses(self, before: np.ndarray, step: HostStep) -> HostStep:
+        """Raise what is wrong, or drop those episodes."""
+        following, rewards = step.next_observations, step.rewards
+        dropped = ~(np.isfinite(following).all(axis=1) & np.isfinite(rewards).all(axis=1))
+        for index in np.flatnonzero(dropped).tolist():
+            fault = self._fault(index, self._wrong(following[index], rewards[index]))
+            if not self.description.drop:
+                self.close()
+                raise fault
+            self._losses.add(fault)
+        self._losses.finished((step.terminated | step.truncated) & ~dropped)
+        running = dropped & ~(step.terminated | step.truncated)
+        return HostStep(
+            np.where(dropped[:, None], np.float32(0), rewards),
+            np.where(dropped[:, None], before, following),
+            step.terminated & ~dropped,
+            step.truncated | dropped,
+            self._pool.begin_anew(running, step.observations),
+            dropped,
+        )
+
+    def _wrong(self, observation: np.ndarray, rewards: np.ndarray) -> str:
+        places = np.flatnonzero(~np.isfinite(observation))
+        if len(places):
+            return f"observation[{places[0]}] is {observation[places[0]]}."
+        place = int(np.flatnonzero(~np.isfinite(rewards))[0])
+        return f"objective {self.description.names[place]!r} is {rewards[place]}."
 
     def _fault(self, index: int, what: str) -> EnvironmentFault:
         length = int(self._pool.lengths[index])
         actions = np.asarray([batch[index] for batch in self._actions])[len(self._actions) - length :]
         seed = self._pool.seeds[index]
-        self.close()
         return environment_fault(what, environment=index, seed=seed, step=self._steps, actions=actions)
 
     def _refuse_closed(self) -> None:
@@ -167,7 +195,7 @@ class EnvPoolBatch(AbstractHostBatch):
 
 
 def describe_pool(
-    source: PoolSource, objectives: Mapping[str, HostObjective] | None, time_limit: int | None, threads: int
+    source: PoolSource, objectives: Mapping[str, HostObjective] | None, time_limit: int | None, threads: int, drop: bool
 ) -> EnvPoolEnvironment:
     """A description; two environments are made, reset and stepped once to see what they are like."""
     limit = time_limit or source.time_limit
@@ -181,8 +209,7 @@ def describe_pool(
     step, info = pool.step(actions)
     found = {"return": "reward"} | ({"cost": "info:cost"} if "cost" in info else {})
     readers = bind_objectives(found if objectives is None else objectives, None)
-    own, following, terminated, truncated, _ = step
-    read_all(readers, HostTransition(before, actions, own, following, terminated, truncated, info))
+    _read(readers, before, actions, step, info)
     return EnvPoolEnvironment(
         names=tuple(reader.name for reader in readers),
         observation_size=before.shape[1],
@@ -192,4 +219,17 @@ def describe_pool(
         source=source,
         readers=readers,
         threads=threads,
+        drop=drop,
     )
+
+
+def _read(
+    readers: tuple[Reader, ...], before: np.ndarray, actions: np.ndarray, step: HostStep, info: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    own, following, terminated, truncated = step[:4]
+    return read_all(readers, HostTransition(before, actions, own, following, terminated, truncated, info))
+
+
+def _all_finite(numbers: np.ndarray) -> bool:
+    """A sum is finite where its terms are, short of an overflow that the second look finds harmless."""
+    return bool(np.isfinite(numbers.sum()) or np.isfinite(numbers).all())

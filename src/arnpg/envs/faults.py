@@ -1,4 +1,7 @@
-"""The named error of an environment that broke its word, with all that is needed to come to the same place again."""
+"""The named error of an environment that broke its word, with all that is needed to come to the same place again.
+
+Episodes may be dropped, and environments begun anew, but not without end: ``Losses`` counts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import numpy as np
 
 from arnpg.errors import EnvironmentFault
 
-__all__ = ["environment_fault"]
+__all__ = ["Losses", "environment_fault", "fresh_seed"]
+
+RETRIES = 3
 
 
 def environment_fault(
@@ -39,3 +44,39 @@ def environment_fault(
         place += f" (episode {more['episode']})"
     message = f"{place}: {what}" + (f" The action was {last}." if last is not None else "")
     return EnvironmentFault(message, environment=environment, step=step, seed=seed, action=last, details=details)
+
+
+class Losses:
+    """Episodes of a batch that were lost, and whether there are too many in a row.
+
+    Attributes:
+        faults: what happened, in order.
+    """
+
+    def __init__(self, count: int, retries: int = RETRIES) -> None:
+        self.faults: list[EnvironmentFault] = []
+        self._in_a_row, self._retries = np.zeros(count, np.int64), retries
+
+    def add(self, fault: EnvironmentFault) -> None:
+        """Count it; raises where the environment has lost more episodes in a row than may be tried again."""
+        self.faults.append(fault)
+        self._in_a_row[fault.environment] += 1
+        times = int(self._in_a_row[fault.environment])
+        if times > self._retries:
+            raise EnvironmentFault(
+                f"{fault} This is the {times}th episode lost in a row, and {self._retries} are tried again.",
+                environment=fault.environment,
+                step=fault.step,
+                seed=fault.seed,
+                action=fault.action,
+                details=fault.details,
+            )
+
+    def finished(self, over: np.ndarray) -> None:
+        """Where an episode came to a proper end, ``over (b,)``, the count begins anew."""
+        self._in_a_row[over] = 0
+
+
+def fresh_seed(seed: int, attempt: int) -> int:
+    """A seed below 2^31 for an environment that is begun anew for the ``attempt``-th time."""
+    return int(np.random.SeedSequence((seed, attempt)).generate_state(1)[0] >> 1)

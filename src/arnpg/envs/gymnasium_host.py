@@ -1,91 +1,25 @@
-"""Any Gymnasium environment as a batch in this process: one call after the other, with resets where episodes end."""
+"""Any Gymnasium environment as a batch with named objectives, in this process or spread over several."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
 
 import equinox as eqx
 import numpy as np
 
-from arnpg.errors import ArnpgError, EnvironmentFault, SettingsError
+from arnpg.errors import ArnpgError, SettingsError
 
 from .env import BoxActions, DiscreteActions
 from .environment_source import Source
-from .gymnasium_seat import Seat
+from .faults import Losses
+from .gymnasium_seats import RawStep, Seats, Stepper
 from .host import AbstractHostBatch, AbstractHostEnvironment, HostStep, check_opening, environment_seeds
 from .host_objectives import HostTransition, Infos, Reader, read_all
 from .host_spaces import ActionCoder
+from .workers import Workers
 
-__all__ = ["GymnasiumBatch", "GymnasiumEnvironment", "RawStep", "Seats"]
-
-
-class RawStep(NamedTuple):
-    """A step before its objectives are read."""
-
-    rewards: np.ndarray
-    next_observations: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    observations: np.ndarray
-    infos: Sequence[dict[str, Any]]
-
-
-class Stepper(Protocol):
-    """Environments side by side, in this process or in others."""
-
-    action_space: Any
-
-    def reset(self, seeds: Sequence[int | None]) -> np.ndarray: ...  # noqa: D102
-    def step(self, actions: np.ndarray) -> RawStep: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-    def fault(self, index: int, what: str) -> EnvironmentFault: ...  # noqa: D102
-
-
-class Seats:
-    """Environments in this process, stepped one after the other; ``first`` is the index of the first."""
-
-    def __init__(self, source: Callable[[], Any], count: int, width: int | None, time_limit: int, first: int = 0):
-        self.seats: list[Seat] = []
-        try:
-            for index in range(first, first + count):
-                self.seats.append(Seat(source(), index, width, time_limit))
-        except BaseException:
-            self.close()
-            raise
-        self.first, self.action_space = first, self.seats[0].env.action_space
-        if len({id(seat.env) for seat in self.seats}) < count:
-            raise SettingsError("the function gave the same environment twice; it must make a new one at each call.")
-
-    def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
-        """A fresh episode everywhere."""
-        return np.stack([seat.reset(seed) for seat, seed in zip(self.seats, seeds, strict=True)])
-
-    def step(self, actions: np.ndarray) -> RawStep:
-        """One action each; what is over begins anew."""
-        # A Discrete action is a Python number: `action == 1` and lookups in a table must mean what they say.
-        given = actions.tolist() if actions.ndim == 1 else actions
-        seen = [seat.step(action) for seat, action in zip(self.seats, given, strict=True)]
-        following = np.stack([one.observation for one in seen])
-        terminated = np.array([one.terminated for one in seen])
-        truncated = np.array([one.truncated for one in seen])
-        observations = following
-        if terminated.any() or truncated.any():
-            observations = following.copy()
-            for index in np.flatnonzero(terminated | truncated):
-                observations[index] = self.seats[index].reset()
-        rewards = np.array([one.reward for one in seen])
-        return RawStep(rewards, following, terminated, truncated, observations, [one.info for one in seen])
-
-    def close(self) -> None:
-        """Close all."""
-        for seat in self.seats:
-            seat.close()
-
-    def fault(self, index: int, what: str) -> EnvironmentFault:
-        """The error of one of them, by its index in the whole batch."""
-        return self.seats[index - self.first].fault(what)
+__all__ = ["GymnasiumBatch", "GymnasiumEnvironment"]
 
 
 class GymnasiumEnvironment(AbstractHostEnvironment):
@@ -101,11 +35,18 @@ class GymnasiumEnvironment(AbstractHostEnvironment):
     width: int | None = eqx.field(static=True)
     workers: int = eqx.field(static=True, default=0)
     step_timeout: float = eqx.field(static=True, default=60.0)
+    drop: bool = eqx.field(static=True, default=False)
 
     def open(self, count: int, seed: int) -> GymnasiumBatch:
         """``count`` environments; environment ``i`` is seeded once, from ``(seed, i)``, and runs on from there."""
         check_opening(count, seed)
-        return GymnasiumBatch(self, count, seed, Seats(self.source, count, self.width, self.time_limit))
+        if self.workers:
+            stepper: Stepper = Workers(
+                self.source, count, self.width, self.time_limit, self.drop, self.workers, self.step_timeout
+            )
+        else:
+            stepper = Seats(self.source, count, self.width, self.time_limit, self.drop)
+        return GymnasiumBatch(self, count, seed, stepper)
 
 
 class GymnasiumBatch(AbstractHostBatch):
@@ -116,7 +57,8 @@ class GymnasiumBatch(AbstractHostBatch):
         self._stepper, self._seed = stepper, seed
         self._unseeded, self._closed = True, False
         self._observations: np.ndarray | None = None
-        self._coder = ActionCoder(stepper.action_space)
+        self._coder, self._losses = ActionCoder(stepper.action_space), Losses(count)
+        self.faults = self._losses.faults
 
     def reset(self, seed: int | None = None) -> np.ndarray:
         """Begin a fresh episode everywhere."""
@@ -141,27 +83,62 @@ class GymnasiumBatch(AbstractHostBatch):
             raise SettingsError(f"actions must hold one for each of {self.count} environments, got {len(decoded)}.")
         with self._closing_on_fault():
             raw = self._stepper.step(decoded)
-            rewards = self._read(before, decoded, raw)
-        self._observations = raw.observations
-        return HostStep(rewards, raw.next_observations, raw.terminated, raw.truncated, raw.observations)
+            rewards, raw = self._read(before, decoded, raw)
+            step = self._without_losses(before, rewards, raw)
+        self._observations = step.observations
+        return step
 
     def close(self) -> None:
         """Close the environments."""
         self._closed = True
         self._stepper.close()
 
-    def _read(self, before: np.ndarray, actions: np.ndarray, raw: RawStep) -> np.ndarray:
+    def _read(self, before: np.ndarray, actions: np.ndarray, raw: RawStep) -> tuple[np.ndarray, RawStep]:
         """``(b, m)``; the numbers of functions and of ``info`` are checked here, the reward is where it comes from."""
-        info = Infos(raw.infos)
-        transition = HostTransition(
-            before, actions, raw.rewards, raw.next_observations, raw.terminated, raw.truncated, info
-        )
-        rewards = read_all(self.description.readers, transition)
-        if not np.isfinite(rewards).all():
-            index, objective = np.argwhere(~np.isfinite(rewards))[0]
+        rewards = self._read_rows(before, actions, raw)
+        if np.isfinite(rewards).all():
+            return rewards, raw
+        observations = raw.observations.copy()
+        for index in np.flatnonzero(~np.isfinite(rewards).all(axis=1)).tolist():
+            objective = int(np.flatnonzero(~np.isfinite(rewards[index]))[0])
             name = self.description.names[objective]
-            raise self._stepper.fault(int(index), f"objective {name!r} is {rewards[index, objective]}.")
-        return rewards
+            fault = self._stepper.fault(index, f"objective {name!r} is {rewards[index, objective]}.")
+            if not self.description.drop:
+                raise fault
+            raw.lost[index] = fault
+            observations[index] = self._stepper.renew(index)
+        return rewards, raw._replace(observations=observations)
+
+    def _read_rows(self, before: np.ndarray, actions: np.ndarray, raw: RawStep) -> np.ndarray:
+        """The objectives; a row that is no step is read as another is, since its ``info`` may lack what they need."""
+        rows = [index for index in range(self.count) if index not in raw.lost]
+        if not rows:
+            return np.zeros((self.count, len(self.description.names)), np.float32)
+        seen = (before, actions, raw.rewards, raw.next_observations, raw.terminated, raw.truncated)
+        infos = raw.infos
+        if raw.lost:
+            places = np.array([index if index in rows else rows[0] for index in range(self.count)])
+            seen, infos = tuple(array[places] for array in seen), [infos[place] for place in places]
+        return read_all(self.description.readers, HostTransition(*seen, Infos(infos)))
+
+    def _without_losses(self, before: np.ndarray, rewards: np.ndarray, raw: RawStep) -> HostStep:
+        """The step, with what was lost counted and marked."""
+        over = raw.terminated | raw.truncated
+        if not raw.lost:
+            self._losses.finished(over)
+            return HostStep(rewards, raw.next_observations, raw.terminated, raw.truncated, raw.observations)
+        for fault in raw.lost.values():
+            self._losses.add(fault)
+        dropped = np.isin(np.arange(self.count), list(raw.lost))
+        self._losses.finished(over & ~dropped)
+        return HostStep(
+            np.where(dropped[:, None], np.float32(0), rewards),
+            np.where(dropped[:, None], before, raw.next_observations),
+            raw.terminated & ~dropped,
+            raw.truncated | dropped,
+            raw.observations,
+            dropped,
+        )
 
     @contextlib.contextmanager
     def _closing_on_fault(self) -> Iterator[None]:

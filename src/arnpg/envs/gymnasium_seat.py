@@ -14,8 +14,8 @@ import numpy as np
 
 from arnpg.errors import EnvironmentFault
 
-from .faults import environment_fault
-from .host_spaces import ObservationLayout
+from .faults import environment_fault, fresh_seed
+from .observation_layout import ObservationLayout
 
 __all__ = ["Seat", "Seen"]
 
@@ -45,7 +45,7 @@ class Seat:
         self.seed, self.steps, self.elapsed, self.episode = 0, 0, 0, 0
         self.actions: list[Any] = []
         self.random_state: Any = None
-        self.start_info: dict[str, Any] = {}
+        self.last = np.zeros(self.layout.size, np.float32)
         self.closed = False
 
     def reset(self, seed: int | None = None) -> np.ndarray:
@@ -63,8 +63,8 @@ class Seat:
         over = [key for key in ("terminated", "truncated", "done") if _is_true(found[1].get(key))]
         if over:
             raise self.fault(f"reset began an episode that is already over: info[{over[0]!r}] is true.")
-        self.start_info = found[1]
-        return self._flat(found[0])
+        self.last = self._flat(found[0])
+        return self.last
 
     def step(self, action: Any) -> Seen:
         """Act once; the episode is truncated at the time limit, and termination wins."""
@@ -79,7 +79,14 @@ class Seat:
         info = found[-1] if len(found) == 5 else {**found[-1], "cost": found[2]}
         terminated, truncated = self._flag(found[-3], "terminated"), self._flag(found[-2], "truncated")
         truncated = (truncated or self.elapsed >= self.time_limit) and not terminated
-        return Seen(self._reward(found[1]), self._flat(found[0]), terminated, truncated, info)
+        reward, self.last = self._reward(found[1]), self._flat(found[0])
+        return Seen(reward, self.last, terminated, truncated, info)
+
+    def renew(self, env: Any, attempt: int) -> np.ndarray:
+        """Go on with another environment, and another seed; ``(o,)``."""
+        self.close()
+        self.env, self.closed = env, False
+        return self.reset(fresh_seed(self.seed, attempt))
 
     def close(self) -> None:
         """Close once, whatever the environment makes of it."""

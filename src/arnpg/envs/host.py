@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import equinox as eqx
 import numpy as np
 
-from arnpg.errors import SettingsError
+from arnpg.errors import EnvironmentFault, SettingsError
 
 from .env import BoxActions, DiscreteActions
 
@@ -30,6 +30,8 @@ class HostStep(NamedTuple):
         terminated: ``(b,)``, whether the episode came to an end of its own.
         truncated: ``(b,)``, whether it was cut by the time limit; never together with ``terminated``, which wins.
         observations: ``(b, o)`` float32, what to act upon next: after an episode the first one of the next.
+        dropped: ``(b,)``, rows that are no steps, none where all are: the episode was lost there, and is marked as
+            truncated with rewards 0 at the observation that was acted upon. Learn nothing from these rows.
     """
 
     rewards: np.ndarray
@@ -37,12 +39,19 @@ class HostStep(NamedTuple):
     terminated: np.ndarray
     truncated: np.ndarray
     observations: np.ndarray
+    dropped: np.ndarray | None = None
 
 
 class AbstractHostBatch(abc.ABC):
-    """``count`` live environments; a context manager that closes them."""
+    """``count`` live environments; a context manager that closes them.
+
+    Attributes:
+        count: how many.
+        faults: of the episodes that were lost so far, in order.
+    """
 
     count: int
+    faults: list[EnvironmentFault]
 
     @abc.abstractmethod
     def reset(self, seed: int | None = None) -> np.ndarray:

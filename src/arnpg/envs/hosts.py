@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from .reward_names import declared_width, reward_names
 __all__ = ["BACKENDS", "make_host"]
 
 BACKENDS = ("auto", "gymnasium", "envpool")
+ON_FAULT = ("stop", "drop")
 UNKNOWN = -1
 
 
@@ -34,6 +36,7 @@ def make_host(
     workers: int = 0,
     options: Mapping[str, Any] | None = None,
     step_timeout: float = 60.0,
+    on_fault: str = "stop",
 ) -> AbstractHostEnvironment:
     """Describe an environment; one is made, reset and stepped once to see what it is like.
 
@@ -50,26 +53,26 @@ def make_host(
             its own.
         options: keyword arguments for the environment's constructor.
         step_timeout: seconds after which a worker that does not answer is killed and begun anew.
+        on_fault: ``"stop"`` raises ``EnvironmentFault`` where an environment breaks its word; ``"drop"`` drops that
+            episode, counts it in ``faults`` and begins anew with another seed, at most three times in a row.
     """
-    _check(backend, time_limit, workers, step_timeout)
+    _check(backend, time_limit, workers, step_timeout, on_fault)
+    drop = on_fault == "drop"
     pool = "" if backend == "gymnasium" else find_pool(env, options)
     if isinstance(pool, PoolSource) and (backend == "envpool" or pool.same or pool.alone):
         try:
-            return describe_pool(pool, objectives, time_limit, workers)
+            return describe_pool(pool, objectives, time_limit, workers, drop)
         except ObjectiveError:
             if backend == "envpool" or pool.alone:
                 raise
     elif backend == "envpool":
         raise SettingsError(str(pool))
-    return _gymnasium(find_source(env, options), objectives, time_limit, workers, step_timeout)
+    found = _gymnasium(find_source(env, options), objectives, time_limit)
+    return dataclasses.replace(found, workers=workers, step_timeout=step_timeout, drop=drop)
 
 
 def _gymnasium(
-    source: Source,
-    objectives: Mapping[str, HostObjective] | None,
-    time_limit: int | None,
-    workers: int,
-    step_timeout: float,
+    source: Source, objectives: Mapping[str, HostObjective] | None, time_limit: int | None
 ) -> GymnasiumEnvironment:
     env = source()
     limit = _limit(time_limit, source, env)
@@ -96,8 +99,6 @@ def _gymnasium(
         source=source,
         readers=readers,
         width=seat.width,
-        workers=workers,
-        step_timeout=step_timeout,
     )
 
 
@@ -136,7 +137,9 @@ def _try(readers: tuple[Reader, ...], before: np.ndarray, action: Any, seen: See
     read_all(readers, transition)
 
 
-def _check(backend: str, time_limit: Any, workers: Any, step_timeout: float) -> None:
+def _check(backend: str, time_limit: Any, workers: Any, step_timeout: float, on_fault: str) -> None:
+    if on_fault not in ON_FAULT:
+        raise SettingsError(f"on_fault must be one of {', '.join(ON_FAULT)}, got {on_fault!r}.")
     if backend not in BACKENDS:
         raise SettingsError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}.")
     for name, value, least in (("time_limit", time_limit, 1), ("workers", workers, 0)):
