@@ -27,6 +27,7 @@ COMMANDS = {
     "describe": "say what is in a model file or a solution file",
     "train": "train neural policies in an environment",
     "evaluate": "play fresh episodes with trained policies",
+    "check-env": "say whether an environment of your own, or any other, is fit for training",
     "reproduce": "run the paper's experiments, and measure its claims",
     "resume": "continue an interrupted run",
     "report": "make one HTML page of runs and solutions",
@@ -77,7 +78,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if arguments[0] not in COMMANDS:
         raise UsageError(f"{arguments[0]!r} is not a command{did_you_mean(arguments[0], COMMANDS)}")
-    return importlib.import_module(f"arnpg.cli.{arguments[0]}").main(arguments[1:])
+    return importlib.import_module(f"arnpg.cli.{arguments[0].replace('-', '_')}").main(arguments[1:])
 
 
 def _guarded(arguments: list[str]) -> int:

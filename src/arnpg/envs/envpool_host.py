@@ -158,7 +158,7 @@ class EnvPoolBatch(AbstractHostBatch):
     def _without_losses(self, before: np.ndarray, step: HostStep) -> HostStep:
         """Raise what is wrong, or drop those episodes."""
         following, rewards = step.next_observations, step.rewards
-        dropped = ~(np.isfinite(following).all(axis=1) & np.isfinite(rewards).all(axis=1))
+        dropped = np.asarray(~np.isfinite(following).all(axis=1) | ~np.isfinite(rewards).all(axis=1))
         for index in np.flatnonzero(dropped).tolist():
             fault = self._fault(index, self._wrong(following[index], rewards[index]))
             if not self.description.drop:

@@ -111,15 +111,19 @@ class GymnasiumBatch(AbstractHostBatch):
 
     def _read_rows(self, before: np.ndarray, actions: np.ndarray, raw: RawStep) -> np.ndarray:
         """The objectives; a row that is no step is read as another is, since its ``info`` may lack what they need."""
+        readers = self.description.readers
+        if not raw.lost:
+            _, following, terminated, truncated, *_ = raw
+            own, info = raw.rewards, Infos(raw.infos)
+            return read_all(readers, HostTransition(before, actions, own, following, terminated, truncated, info))
         rows = [index for index in range(self.count) if index not in raw.lost]
         if not rows:
             return np.zeros((self.count, len(self.description.names)), np.float32)
-        seen = (before, actions, raw.rewards, raw.next_observations, raw.terminated, raw.truncated)
-        infos = raw.infos
-        if raw.lost:
-            places = np.array([index if index in rows else rows[0] for index in range(self.count)])
-            seen, infos = tuple(array[places] for array in seen), [infos[place] for place in places]
-        return read_all(self.description.readers, HostTransition(*seen, Infos(infos)))
+        places = np.array([index if index in rows else rows[0] for index in range(self.count)])
+        arrays = (before, actions, raw.rewards, raw.next_observations, raw.terminated, raw.truncated)
+        start, given, own, following, terminated, truncated = (array[places] for array in arrays)
+        info = Infos([raw.infos[place] for place in places])
+        return read_all(readers, HostTransition(start, given, own, following, terminated, truncated, info))
 
     def _without_losses(self, before: np.ndarray, rewards: np.ndarray, raw: RawStep) -> HostStep:
         """The step, with what was lost counted and marked."""

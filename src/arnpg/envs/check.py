@@ -1,0 +1,212 @@
+"""Is an environment fit for training? Everything that can be known of it in a few thousand steps with random actions.
+
+Stricter than Gymnasium's checker, which warns where training would go wrong later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arnpg.errors import ArnpgError, EnvironmentFault, ObjectiveError, SettingsError
+
+from .check_spaces import check_spaces
+from .env import BoxActions, DiscreteActions
+from .environment_source import Source, find_source, own_time_limit
+from .envpool_host import EnvPoolEnvironment
+from .envpool_source import PoolSource, find_pool
+from .finding import Finding, failed, fine, note
+from .gymnasium_host import GymnasiumEnvironment
+from .host import AbstractHostEnvironment, HostStep
+from .host_objectives import HostObjective
+from .hosts import make_host
+
+__all__ = ["check_environment"]
+
+ASSUMED_LIMIT = 1000
+COUNT = 2  # side by side, so that one may be told from the other
+HUGE = 1e6
+
+
+def check_environment(
+    env: Any,
+    objectives: Mapping[str, HostObjective] | None = None,
+    *,
+    time_limit: int | None = None,
+    steps: int = 2000,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    step_timeout: float = 10.0,
+) -> list[Finding]:
+    """What is wrong with an environment, and what is worth knowing; the arguments are those of ``make_host``.
+
+    Raises ``SettingsError`` where there is no such environment at all. The steps are made in another process, so that
+    an environment that hangs or takes its process with it is a finding, too.
+    """
+    if steps < 10:
+        raise SettingsError(f"steps must be at least 10, got {steps}.")
+    pool = find_pool(env, options) if isinstance(env, str) else ""
+    source = None if isinstance(pool, PoolSource) and pool.alone else find_source(env, options)
+    limit, found = _limit(time_limit, source, pool)
+    if source is not None:
+        found += check_spaces(source, limit, seed)
+    if any(finding.holds is False for finding in found):
+        return found
+    try:
+        host = make_host(env, objectives, time_limit=limit, options=options)
+    except (EnvironmentFault, ObjectiveError) as error:
+        return [*found, failed("first step", str(error))]
+    if isinstance(host, GymnasiumEnvironment):
+        host = dataclasses.replace(host, workers=1, step_timeout=step_timeout)
+    return found + _check_host(host, max(steps // COUNT, 5), seed)
+
+
+def _limit(given: int | None, source: Source | None, pool: PoolSource | str) -> tuple[int, list[Finding]]:
+    """The time limit to check with; one is assumed where there is none."""
+    limit = given or (pool.time_limit if isinstance(pool, PoolSource) else None)
+    if limit is None and source is not None:
+        limit = source.time_limit or own_time_limit(source())
+    if limit is not None:
+        return limit, [fine("time limit", f"{limit} steps")]
+    words = f"has none; checked with {ASSUMED_LIMIT} steps. Give one where you train."
+    return ASSUMED_LIMIT, [note("time limit", words)]
+
+
+def _check_host(host: AbstractHostEnvironment, steps: int, seed: int) -> list[Finding]:
+    pool = isinstance(host, EnvPoolEnvironment)
+    found = [
+        fine("backend", f"{'EnvPool' if pool else 'Gymnasium'}, {host.observation_size} numbers, {_said(host.actions)}"),
+        fine("objectives", ", ".join(host.names)),
+    ]
+    actions = _random_actions(host, steps, seed)
+    try:
+        start = time.perf_counter()
+        first, path, faults = _play(host, actions, seed)
+        seconds = time.perf_counter() - start
+    except ArnpgError as error:
+        return [*found, failed("steps", str(error))]
+    if faults:
+        found.append(failed("steps", f"{faults[0]} ({len(faults)} episodes were lost in {steps} steps)"))
+        return found
+    found.append(fine("steps", f"{COUNT * steps} with random actions, {COUNT * steps / seconds:,.0f} a second"))
+    found += _episodes(host, path)
+    found += _rewards(host, path)
+    return found + _determinism(host, actions, seed, first, path)
+
+
+def _said(actions: DiscreteActions | BoxActions) -> str:
+    if isinstance(actions, DiscreteActions):
+        return f"one of {actions.count} actions"
+    return f"{actions.size} real actions in [{actions.low:g}, {actions.high:g}]"
+
+
+def _random_actions(host: AbstractHostEnvironment, steps: int, seed: int) -> np.ndarray:
+    """Uniform ones; those of a box reach its corners now and then."""
+    draws = np.random.default_rng(seed)
+    if isinstance(host.actions, DiscreteActions):
+        return draws.integers(host.actions.count, size=(steps, COUNT))
+    box = host.actions
+    low, high = max(box.low, -HUGE), min(box.high, HUGE)
+    drawn = draws.uniform(low, high, (steps, COUNT, box.size))
+    corners = np.where(draws.uniform(size=drawn.shape) < 0.5, low, high)
+    return np.where(draws.uniform(size=(steps, 1, 1)) < 0.1, corners, drawn)
+
+
+def _play(
+    host: AbstractHostEnvironment, actions: np.ndarray, seed: int
+) -> tuple[np.ndarray, list[HostStep], list[EnvironmentFault]]:
+    with host.open(COUNT, seed) as batch:
+        first = batch.reset()
+        return first, [batch.step(action) for action in actions], batch.faults
+
+
+class _Lengths(NamedTuple):
+    """Of the episodes that ended."""
+
+    terminated: list[int]
+    truncated: list[int]
+
+
+def _lengths(path: list[HostStep]) -> _Lengths:
+    found, running = _Lengths([], []), np.zeros(COUNT, int)
+    for step in path:
+        running += 1
+        for index in range(COUNT):
+            for flags, lengths in ((step.terminated, found.terminated), (step.truncated, found.truncated)):
+                if flags[index]:
+                    lengths.append(int(running[index]))
+        running[step.terminated | step.truncated] = 0
+    return found
+
+
+def _episodes(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Finding]:
+    lengths = _lengths(path)
+    every = lengths.terminated + lengths.truncated
+    if not lengths.terminated:
+        bias = 0.99**host.time_limit
+        return [
+            note(
+                "episodes",
+                f"none ended by itself in {COUNT * len(path)} steps; they are truncated after {host.time_limit}. "
+                f"A discounted value is then cut off by a share of at most discount^{host.time_limit}, {bias:.1g} "
+                "for .99.",
+            )
+        ]
+    found = [
+        fine(
+            "episodes",
+            f"{len(lengths.terminated)} terminated, {len(lengths.truncated)} truncated; "
+            f"{min(every)} to {max(every)} steps, {np.mean(every):.1f} on average",
+        )
+    ]
+    if max(every) == 1:
+        found.append(note("episodes", "every one is over after one step; is that what you mean?"))
+    return found
+
+
+def _rewards(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Finding]:
+    rewards = np.concatenate([step.rewards for step in path]).astype(np.float64)
+    found = []
+    for index, name in enumerate(host.names):
+        low, mean, high = (float(f(rewards[:, index])) for f in (np.min, np.mean, np.max))
+        check = f"objective {name}"
+        found.append(fine(check, f"{low:.4g} to {high:.4g} a step, {mean:.4g} on average"))
+        if low == high and not any(step.terminated.any() for step in path):
+            found.append(note(check, "is constant under random actions, so that nothing can be learnt from it at first"))
+        elif max(abs(low), abs(high)) > HUGE:
+            found.append(note(check, f"is beyond {HUGE:g}; divide it, so that the critics' numbers stay moderate"))
+    return found
+
+
+def _determinism(
+    host: AbstractHostEnvironment, actions: np.ndarray, seed: int, first: np.ndarray, path: list[HostStep]
+) -> list[Finding]:
+    again_first, again, _ = _play(host, actions, seed)
+    other_first, other, _ = _play(host, actions[:50], seed + 1)
+    where = _first_difference(first, path, again_first, again)
+    if where is not None:
+        return [
+            failed(
+                "same seed",
+                f"another path: {where}. Draw all randomness from self.np_random, which reset(seed=seed) seeds, and "
+                "keep nothing from earlier episodes.",
+            )
+        ]
+    found = [fine("same seed", "the same path, to the last bit")]
+    if _first_difference(first, path[:50], other_first, other) is None:
+        found.append(note("another seed", "the same path: nothing is random, or reset leaves its seed unused"))
+    return found
+
+
+def _first_difference(a_first: np.ndarray, a: list[HostStep], b_first: np.ndarray, b: list[HostStep]) -> str | None:
+    if not np.array_equal(a_first, b_first):
+        return "the first observation differs"
+    for number, (one, two) in enumerate(zip(a, b, strict=True), start=1):
+        for name, x, y in zip(one._fields[:-1], one[:-1], two[:-1], strict=True):
+            if not np.array_equal(x, y):
+                return f"{name.replace('_', ' ')} differ in step {number}"
+    return None
