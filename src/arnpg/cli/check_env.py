@@ -73,9 +73,11 @@ def _parser() -> Parser:
         epilog=EXAMPLES,
     )
     parser.add_argument("env", nargs="?", metavar="ENV", help="an id, or module:Class")
-    several = {"nargs": "+", "action": "append"}
-    parser.add_argument("--objective", **several, metavar="NAME=WHAT", help="reward, reward[1], info:key")
-    parser.add_argument("--option", **several, metavar="NAME=V", help="for the constructor")
+    for flag, kind, meaning in (
+        ("--objective", "NAME=WHAT", "reward, reward[1], info:key (default: what is found)"),
+        ("--option", "NAME=V", "for the constructor"),
+    ):
+        parser.add_argument(flag, nargs="+", action="append", metavar=kind, help=meaning)
     parser.add_argument("--time-limit", metavar="T", help="steps after which an episode is truncated")
     parser.add_argument("--steps", metavar="N", default="2000", help="with random actions (default 2000)")
     parser.add_argument("--seed", metavar="S", default="0", help="of starts and actions (default 0)")

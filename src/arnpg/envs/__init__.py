@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .acrobot import Acrobot as Acrobot
     from .cartpole import CartPole as CartPole
+    from .check import check_environment as check_environment
     from .env import AbstractEnvironment as AbstractEnvironment
     from .env import BoxActions as BoxActions
     from .env import DiscreteActions as DiscreteActions
@@ -34,6 +35,7 @@ _HOME = {
     "Pendulum": "pendulum",
     "Step": "env",
     "Transition": "env",
+    "check_environment": "check",
     "make_host": "hosts",
 }
 
@@ -50,6 +52,7 @@ __all__ = [
     "Pendulum",
     "Step",
     "Transition",
+    "check_environment",
     "make_host",
 ]
 

@@ -21,7 +21,7 @@ from .envpool_host import EnvPoolEnvironment
 from .envpool_source import PoolSource, find_pool
 from .finding import Finding, failed, fine, note
 from .gymnasium_host import GymnasiumEnvironment
-from .host import AbstractHostEnvironment, HostStep
+from .host import AbstractHostBatch, AbstractHostEnvironment, HostStep
 from .host_objectives import HostObjective
 from .hosts import make_host
 
@@ -29,6 +29,7 @@ __all__ = ["check_environment"]
 
 ASSUMED_LIMIT = 1000
 COUNT = 2  # side by side, so that one may be told from the other
+FEW = 50  # steps that must differ under another seed
 HUGE = 1e6
 
 
@@ -77,25 +78,42 @@ def _limit(given: int | None, source: Source | None, pool: PoolSource | str) -> 
 
 
 def _check_host(host: AbstractHostEnvironment, steps: int, seed: int) -> list[Finding]:
-    pool = isinstance(host, EnvPoolEnvironment)
+    name = "EnvPool" if isinstance(host, EnvPoolEnvironment) else "Gymnasium"
     found = [
-        fine("backend", f"{'EnvPool' if pool else 'Gymnasium'}, {host.observation_size} numbers, {_said(host.actions)}"),
+        fine("backend", f"{name}: observations of {host.observation_size} numbers, {_said(host.actions)}"),
         fine("objectives", ", ".join(host.names)),
     ]
     actions = _random_actions(host, steps, seed)
     try:
-        start = time.perf_counter()
-        first, path, faults = _play(host, actions, seed)
-        seconds = time.perf_counter() - start
+        with host.open(COUNT, seed) as batch:
+            start = time.perf_counter()
+            path = _play(batch, actions, seed)
+            seconds = time.perf_counter() - start
+            again, other = _play(batch, actions, seed), _play(batch, actions[:FEW], seed + 1)
+            lost = batch.faults
     except ArnpgError as error:
         return [*found, failed("steps", str(error))]
-    if faults:
-        found.append(failed("steps", f"{faults[0]} ({len(faults)} episodes were lost in {steps} steps)"))
-        return found
+    if lost:
+        return [*found, failed("steps", str(lost[0]))]
     found.append(fine("steps", f"{COUNT * steps} with random actions, {COUNT * steps / seconds:,.0f} a second"))
-    found += _episodes(host, path)
-    found += _rewards(host, path)
-    return found + _determinism(host, actions, seed, first, path)
+    return [*found, *_episodes(host, path.steps), *_rewards(host, path.steps), *_determinism(path, again, other)]
+
+
+class _Path(NamedTuple):
+    """First observations, and the steps from there on."""
+
+    first: np.ndarray
+    steps: list[HostStep]
+
+
+def _play(batch: AbstractHostBatch, actions: np.ndarray, seed: int) -> _Path:
+    """From a seeded reset, up to the first episode that is lost."""
+    path = _Path(batch.reset(seed), [])
+    for action in actions:
+        if batch.faults:
+            break
+        path.steps.append(batch.step(action))
+    return path
 
 
 def _said(actions: DiscreteActions | BoxActions) -> str:
@@ -114,14 +132,6 @@ def _random_actions(host: AbstractHostEnvironment, steps: int, seed: int) -> np.
     drawn = draws.uniform(low, high, (steps, COUNT, box.size))
     corners = np.where(draws.uniform(size=drawn.shape) < 0.5, low, high)
     return np.where(draws.uniform(size=(steps, 1, 1)) < 0.1, corners, drawn)
-
-
-def _play(
-    host: AbstractHostEnvironment, actions: np.ndarray, seed: int
-) -> tuple[np.ndarray, list[HostStep], list[EnvironmentFault]]:
-    with host.open(COUNT, seed) as batch:
-        first = batch.reset()
-        return first, [batch.step(action) for action in actions], batch.faults
 
 
 class _Lengths(NamedTuple):
@@ -176,18 +186,14 @@ def _rewards(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Findin
         check = f"objective {name}"
         found.append(fine(check, f"{low:.4g} to {high:.4g} a step, {mean:.4g} on average"))
         if low == high and not any(step.terminated.any() for step in path):
-            found.append(note(check, "is constant under random actions, so that nothing can be learnt from it at first"))
+            found.append(note(check, "is constant under random actions: nothing can be learnt from it at first"))
         elif max(abs(low), abs(high)) > HUGE:
             found.append(note(check, f"is beyond {HUGE:g}; divide it, so that the critics' numbers stay moderate"))
     return found
 
 
-def _determinism(
-    host: AbstractHostEnvironment, actions: np.ndarray, seed: int, first: np.ndarray, path: list[HostStep]
-) -> list[Finding]:
-    again_first, again, _ = _play(host, actions, seed)
-    other_first, other, _ = _play(host, actions[:50], seed + 1)
-    where = _first_difference(first, path, again_first, again)
+def _determinism(path: _Path, again: _Path, other: _Path) -> list[Finding]:
+    where = _first_difference(path, again)
     if where is not None:
         return [
             failed(
@@ -197,16 +203,17 @@ def _determinism(
             )
         ]
     found = [fine("same seed", "the same path, to the last bit")]
-    if _first_difference(first, path[:50], other_first, other) is None:
+    if _first_difference(path, other) is None:
         found.append(note("another seed", "the same path: nothing is random, or reset leaves its seed unused"))
     return found
 
 
-def _first_difference(a_first: np.ndarray, a: list[HostStep], b_first: np.ndarray, b: list[HostStep]) -> str | None:
-    if not np.array_equal(a_first, b_first):
+def _first_difference(a: _Path, b: _Path) -> str | None:
+    """Where two paths part, as far as both go."""
+    if not np.array_equal(a.first, b.first):
         return "the first observation differs"
-    for number, (one, two) in enumerate(zip(a, b, strict=True), start=1):
-        for name, x, y in zip(one._fields[:-1], one[:-1], two[:-1], strict=True):
+    for number, (one, two) in enumerate(zip(a.steps, b.steps, strict=False), start=1):
+        for name, x, y in zip(one._fields[:-1], one[:-1], two[:-1], strict=False):
             if not np.array_equal(x, y):
                 return f"{name.replace('_', ' ')} differ in step {number}"
     return None

@@ -36,7 +36,7 @@ class ActionCoder:
         elif isinstance(space, spaces.MultiDiscrete):
             self.actions = DiscreteActions(_product(space))
             self.decode = self._multi_discrete
-        elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and np.prod(space.shape) > 0:
             size = int(np.prod(space.shape))
             self.actions = BoxActions(size, float(space.low.min()), float(space.high.max()))
             self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)

@@ -152,10 +152,17 @@ class Workers:
 def _recipe(source: Source) -> bytes:
     import cloudpickle
 
+    module = sys.modules.get(getattr(source.what, "__module__", ""))
+    by_value = module is not None and module.__spec__ is None and module.__name__ != "__main__"
     try:
+        if by_value:  # made by exec: the other process cannot import it
+            cloudpickle.register_pickle_by_value(module)
         return cloudpickle.dumps(source)
     except Exception as error:
         raise SettingsError(
             f"{source.label} cannot be sent to another process ({type(error).__name__}: {error}); "
             "give its class or 'module:Class', or workers=0."
         ) from error
+    finally:
+        if by_value:
+            cloudpickle.unregister_pickle_by_value(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,10 @@ NAME = "fault.npz"
 
 def write_fault(folder: Path, fault: EnvironmentFault) -> Path:
     """Write the fault's ``details``, and its message; what is no array of numbers or text is left out."""
-    arrays = {name: np.asarray(value) for name, value in fault.details.items()}
-    plain = {name: array for name, array in arrays.items() if array.dtype != object}
+    arrays = {name: np.asarray(value) for name, value in {**fault.details, "message": str(fault)}.items()}
+    plain: dict[str, Any] = {name: array for name, array in arrays.items() if array.dtype != object}
     buffer = io.BytesIO()
-    np.savez(buffer, message=np.asarray(str(fault)), **plain)
+    np.savez(buffer, **plain)
     write_atomic(folder / NAME, buffer.getvalue())
     return folder / NAME
 
