@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pathlib
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -90,7 +91,10 @@ def program(problem: Problem) -> _Program:
 
 
 def highs(problem: Problem, method: str) -> float:
-    """HiGHS: ``simplex``, ``ipm`` (with crossover off) or ``hipo``, its newer interior-point method."""
+    """HiGHS: ``simplex``, ``ipm`` (with crossover off) or ``hipo``, its newer interior-point method.
+
+    HiPO needs ``pip install highspy[extras]``.
+    """
     import highspy
 
     data = program(problem)
@@ -106,7 +110,8 @@ def highs(problem: Problem, method: str) -> float:
     model.row_upper_ = np.concatenate([data.start, np.full(len(data.least), infinity)])
     model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
     model.a_matrix_.value_ = matrix.data
-    solver.setOptionValue("solver", method)
+    if solver.setOptionValue("solver", method) != highspy.HighsStatus.kOk:
+        raise RuntimeError(f"this build of HiGHS has no {method}")  # it would take another method, and not say so
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("run_crossover", "off")
     solver.passModel(model)
@@ -231,10 +236,17 @@ PEERS: dict[str, tuple[Callable[[Problem, str], float], str]] = {
 
 
 def in_a_process(script: pathlib.Path, words: list[str], limit: float, lines: int = 1) -> str:
-    """The last lines that a script prints, or why there are none: a peer may hang, or take all memory."""
+    """The last lines that a script prints, or why there are none: a peer may hang, or take all memory.
+
+    ``limit`` counts CPU seconds, which other work on the machine does not change; wall seconds may be twenty times it.
+    """
+    cpu = lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))  # noqa: E731
+    command = [sys.executable, str(script), *words]
     try:
-        ended = subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True, timeout=limit)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=20 * limit, preexec_fn=cpu)
     except subprocess.TimeoutExpired:
+        return f"> {limit:g}"
+    if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"> {limit:g}"
     shown = ended.stdout.strip().splitlines()
     return "\n".join(shown[-lines:]) if ended.returncode == 0 and shown else "fails"

@@ -1,7 +1,8 @@
 """Algorithm 1 with exact gradients: regularised natural policy gradient on a known model, in closed form.
 
 A policy is a table of log-probabilities with its value functions beside it: one linear solve after each micro step
-gives all of them, and the next step, the evaluation and the anchor need nothing else.
+gives all of them, and the next step, the evaluation and the anchor need nothing else. Dense and sparse models differ
+in that solve alone (``arnpg.tabular.transitions``).
 """
 
 from typing import Any, ClassVar
@@ -9,12 +10,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.lax.linalg import triangular_solve
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from arnpg.arrays import AnyArray, Scalar
 from arnpg.inner_loop import AbstractInnerLoop, InnerInfo, require_positive
 from arnpg.tabular.mdp import MDP
+from arnpg.tabular.transitions import AbstractTransitions, transitions_of
 
 __all__ = ["EvaluatedPolicy", "ExactInnerLoop", "occupancy", "regularised_step"]
 
@@ -24,27 +25,6 @@ class EvaluatedPolicy(eqx.Module):
 
     log_policy: Float[AnyArray, "s a"]
     state_values: Float[AnyArray, "m s"]
-
-
-@jax.custom_batching.sequential_vmap
-def _solve(system: Float[Array, "s s"], right: Float[Array, "s k"]) -> Float[Array, "s k"]:
-    """``A^{-1} b`` for ``A = I - gamma P_pi``, whose rows are strictly dominated by the diagonal.
-
-    The transpose is factored: in ``A^T = L U`` partial pivoting never exchanges rows, so nobody need look at its
-    pivots, and ``A = U^T L^T``. One LAPACK call for each member of a batch: batched calls in a loop have been seen to
-    hang in XLA's CPU runtime, and are no quicker.
-    """
-    factors, _, _ = jax.lax.linalg.lu(system.T)
-    half = triangular_solve(factors, right, left_side=True, lower=False, transpose_a=True)
-    return triangular_solve(factors, half, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
-
-
-@jax.custom_batching.sequential_vmap
-def _solve_transposed(system: Float[Array, "s s"], right: Float[Array, "s k"]) -> Float[Array, "s k"]:
-    """``A^{-T} b`` for the same ``A``."""
-    factors, _, _ = jax.lax.linalg.lu(system.T)
-    half = triangular_solve(factors, right, left_side=True, lower=True, unit_diagonal=True)
-    return triangular_solve(factors, half, left_side=True, lower=False)
 
 
 def regularised_step(
@@ -72,7 +52,7 @@ class ExactInnerLoop(AbstractInnerLoop):
 
     float64: ClassVar[bool] = True
 
-    transitions: Float[AnyArray, "s a t"]
+    transitions: AbstractTransitions
     rewards: Float[AnyArray, "m s a"]
     initial: Float[AnyArray, " s"]
     discount: Scalar
@@ -83,7 +63,7 @@ class ExactInnerLoop(AbstractInnerLoop):
         """Take the model's arrays; both settings must be positive."""
         require_positive("step_size", step_size)
         require_positive("regularisation", regularisation)
-        self.transitions, self.rewards, self.initial = mdp.transitions, mdp.rewards, mdp.initial
+        self.transitions, self.rewards, self.initial = transitions_of(mdp), mdp.rewards, mdp.initial
         self.discount, self.step_size, self.regularisation = mdp.discount, step_size, regularisation
 
     def start(self, key: PRNGKeyArray) -> tuple[EvaluatedPolicy, None]:
@@ -94,7 +74,8 @@ class ExactInnerLoop(AbstractInnerLoop):
 
     def evaluated(self, log_policy: Float[AnyArray, "s a"]) -> EvaluatedPolicy:
         """A policy with its value functions."""
-        return EvaluatedPolicy(log_policy, self._solve(log_policy, self.rewards))
+        unknown = jnp.zeros(self.rewards.shape[:2])
+        return EvaluatedPolicy(log_policy, self._solve(log_policy, self.rewards, unknown))
 
     def improve(
         self, anchor: EvaluatedPolicy, weights: Float[AnyArray, " m"], micro_steps: int | Int[AnyArray, ""], work: None
@@ -123,25 +104,23 @@ class ExactInnerLoop(AbstractInnerLoop):
     ) -> tuple[EvaluatedPolicy, Array]:
         """``divergence`` is ``E[sum_t gamma^t log(pi / pi_k)]``, so that ``V~ = <G, V> - alpha * divergence``."""
         values = weights @ policy.state_values - self.regularisation * divergence
-        advantage = jnp.tensordot(weights, self.rewards, 1) + self.discount * self.transitions @ values
+        advantage = jnp.tensordot(weights, self.rewards, 1) + self.discount * self.transitions.expected(values)
         rate = self.step_size / (1 - self.discount)
         log_policy = regularised_step(policy.log_policy, log_anchor, advantage, rate, rate * self.regularisation)
-        solved = self._solve(log_policy, jnp.concatenate([self.rewards, (log_policy - log_anchor)[None]]))
+        tables = jnp.concatenate([self.rewards, (log_policy - log_anchor)[None]])
+        solved = self._solve(log_policy, tables, jnp.concatenate([policy.state_values, divergence[None]]))
         return EvaluatedPolicy(log_policy, solved[:-1]), solved[-1]
 
-    def _system(self, policy: Float[AnyArray, "s a"]) -> Float[AnyArray, "s s"]:
-        under = jnp.einsum("sa,sat->st", policy, self.transitions)
-        return jnp.eye(len(under)) - self.discount * under
-
-    def _solve(self, log_policy: Float[AnyArray, "s a"], tables: Float[AnyArray, "k s a"]) -> Float[AnyArray, "k s"]:
+    def _solve(
+        self, log_policy: Float[AnyArray, "s a"], tables: Float[AnyArray, "k s a"], guess: Float[AnyArray, "k s"]
+    ) -> Float[AnyArray, "k s"]:
         """``(I - gamma P_pi)^{-1} f_pi`` for each table ``f``."""
         policy = jnp.exp(log_policy)
         right = jnp.sum(policy[None] * tables, axis=2).T
-        return _solve(self._system(policy), right).T
+        return self.transitions.solve(policy, self.discount, right, guess.T).T
 
 
 def occupancy(inner: ExactInnerLoop, policy: EvaluatedPolicy) -> Float[AnyArray, "s a"]:
     """``d_rho^pi(s, a)``, the state-action visitation of Section 2; its mean over iterates is one policy's."""
     probabilities = jnp.exp(policy.log_policy)
-    start = (1 - inner.discount) * jnp.asarray(inner.initial)
-    return _solve_transposed(inner._system(probabilities), start[:, None]) * probabilities
+    return inner.transitions.occupancy(probabilities, inner.discount, inner.initial)[:, None] * probabilities

@@ -14,17 +14,21 @@ import abc
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, cast, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import sparse
 
+from arnpg.tabular import memory
+
 __all__ = ["AbstractChain", "AbstractSlots", "Chain", "Improvement", "SlotKernel", "choose", "in_threads"]
 
 _BLOCK_ENTRIES = 400_000
 _SERIAL_ENTRIES = 200_000
+SLOT = 12  # bytes of a successor and its probability
+CURE = "leave devices out and use the default method, which keep the matrix as it is"
 
 
 @lru_cache(maxsize=1)
@@ -115,7 +119,12 @@ class Chain(AbstractChain):
         parts = [rows for _, _, rows in self._blocks]
         return parts[0] if len(parts) == 1 else sparse.csr_array(sparse.vstack(parts, format="csr"))
 
-    @property
+    @cached_property
+    def _transposed(self) -> list[tuple[int, int, sparse.csc_array]]:
+        """Views, made once: on small models making them takes longer than the product."""
+        return [(low, high, rows.T) for low, high, rows in self._blocks]
+
+    @cached_property
     def slots(self) -> int:
         """The largest number of successors of a state."""
         return max(int(np.diff(rows.indptr).max(initial=0)) for _, _, rows in self._blocks)
@@ -126,7 +135,7 @@ class Chain(AbstractChain):
 
     def backward(self, vector: Float[np.ndarray, " s"], serial: bool = False) -> Float[np.ndarray, " s"]:
         """``P^T x``: where a distribution ``x`` over states is after one step."""
-        parts = in_threads(lambda block: block[2].T @ vector[block[0] : block[1]], self._blocks, serial=serial)
+        parts = in_threads(lambda block: block[2] @ vector[block[0] : block[1]], self._transposed, serial=serial)
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
@@ -161,6 +170,7 @@ class SlotKernel(AbstractSlots):
         """Successors and probabilities as arrays with one entry a slot, rows padded with probability 0."""
         lengths = np.diff(self.matrix.indptr)
         width = max(1, self.row_length)
+        memory.require(2 * SLOT * len(lengths) * width, f"a table of {len(lengths)} rows of {width} slots", CURE)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(self.matrix.nnz) - np.repeat(self.matrix.indptr[:-1], lengths)
         successors = np.zeros((len(lengths), width), np.int32)
@@ -210,15 +220,18 @@ def choose(
 ) -> Float[np.ndarray, " s"]:
     """``sum_a policy(a | s) table(s, a)``: a reward along a policy."""
     if policy.ndim == 1:
-        return np.take_along_axis(table, policy[:, None].astype(np.int64), axis=1)[:, 0]
+        return table[np.arange(len(policy)), policy]
     return np.einsum("sa,sa->s", table, policy)
 
 
 def _row_maximum(gains: Float[np.ndarray, "s a"]) -> tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"]]:
-    """``argmax`` and ``max`` of each row, an action at a time: NumPy's own is slow along a short last axis."""
-    best, action = gains[:, 0].copy(), np.zeros(len(gains), np.int32)
-    for candidate in range(1, gains.shape[1]):
-        better = gains[:, candidate] > best
-        np.copyto(best, gains[:, candidate], where=better)
-        np.copyto(action, np.int32(candidate), where=better)
+    """``argmax`` and ``max`` of each row, an action at a time: NumPy's own is slow along a short last axis.
+
+    Without branches, which cost twenty times as much where it is a matter of chance which action is better.
+    """
+    columns = np.ascontiguousarray(gains.T)
+    best, action = columns[0], np.zeros(len(gains), np.int32)
+    for candidate, gain in enumerate(columns[1:], 1):
+        action = np.maximum(action, (gain > best) * np.int32(candidate))
+        best = np.maximum(best, gain)
     return action, best
