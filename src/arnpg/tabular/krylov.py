@@ -2,7 +2,7 @@
 
 Each column has scalars of its own, and rests once its residual is small: a joint iteration would divide 0 by 0 when
 one column converges early. Rounds restart from the true residual; where they stall, plain sweeps, which contract by
-``gamma``, end the work. ``sparse_evaluation`` is its brother on the host, for one right-hand side and large models.
+``gamma``, go on until rounding ends the progress. ``sparse_evaluation`` is its brother on the host, for one right-hand side and large models.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,9 @@ from arnpg.arrays import Scalar
 
 __all__ = ["occupancy_system", "value_system"]
 
-EXACT = 1e-12  # a residual relative to the right-hand side that is none
+EXACT = 1e-12  # a residual relative to its right-hand side that is none
 ROUNDING = 64 * 2.0**-53  # of a residual, relative to the solution
+NOTHING = 1e-15  # a residual relative to the largest right-hand side that is none: a column may be all zeros
 ROUND = 400  # products of one round at most
 SMALLEST = 1e-290
 
@@ -36,12 +37,11 @@ class _Iterate(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """A solution, its residual, whether the last round halved one, and the sweeps after the rounds."""
+    """Solutions, their residuals, and whether the last round or sweep helped any of them."""
 
     x: Columns
     residual: Columns
     helped: Array
-    sweeps: Array
 
 
 def value_system(product: Product, discount: Scalar, right: Columns, guess: Columns) -> Columns:
@@ -75,23 +75,24 @@ def _solve(step: Product, discount: Scalar, right: Columns, guess: Columns, cent
 
     def busy(x: Columns, residual: Columns) -> Array:
         allowed = jnp.maximum(EXACT * norm(right), ROUNDING * (norm(x) + norm(right)))
-        return norm(residual) > allowed
+        return norm(residual) > jnp.maximum(allowed, NOTHING * norm(right).max())
 
     def one_round(at: _Reached) -> _Reached:
         ended = _bicgstab(step, at.x, at.residual, lambda e: busy(at.x, 2 * e))
         candidate, fresh = shifted(ended)
         better = norm(fresh) < norm(at.residual)
-        helped = (norm(fresh) <= 0.5 * norm(at.residual)).any()
-        return _Reached(jnp.where(better, candidate, at.x), jnp.where(better, fresh, at.residual), helped, at.sweeps)
+        helped = (busy(at.x, at.residual) & (norm(fresh) <= 0.5 * norm(at.residual))).any()
+        return _Reached(jnp.where(better, candidate, at.x), jnp.where(better, fresh, at.residual), helped)
 
     def sweep(at: _Reached) -> _Reached:
-        return _Reached(*shifted(at.x + at.residual), at.helped, at.sweeps + 1)
+        x, fresh = shifted(at.x + at.residual)
+        return _Reached(x, fresh, (busy(x, fresh) & (norm(fresh) < norm(at.residual))).any())
 
-    most = jnp.log(1e-18) / jnp.log(jnp.clip(discount, 1e-18, 1 - 1e-12)) + 1
-    unfinished = lambda at: busy(at.x, at.residual).any()  # noqa: E731
-    start = _Reached(*shifted(guess), jnp.asarray(True), jnp.zeros((), int))
-    reached = jax.lax.while_loop(lambda at: at.helped & unfinished(at), one_round, start)
-    return jax.lax.while_loop(lambda at: (at.sweeps < most) & unfinished(at), sweep, reached).x
+    def going(at: _Reached) -> Array:
+        return at.helped & busy(at.x, at.residual).any()
+
+    reached = jax.lax.while_loop(going, one_round, _Reached(*shifted(guess), jnp.asarray(True)))
+    return jax.lax.while_loop(going, sweep, reached._replace(helped=jnp.asarray(True))).x
 
 
 def _bicgstab(step: Product, x: Columns, residual: Columns, busy: Callable[[Columns], Array]) -> Columns:
