@@ -210,7 +210,7 @@ def main() -> None:
     run = commands.add_parser("compare")
     run.add_argument("--models", nargs="+", default=list(DISCOUNTS))
     run.add_argument("--sizes", nargs="+", type=int, default=[1000, 10_000, 100_000])
-    run.add_argument("--peers", nargs="+", default=list(PEERS))
+    run.add_argument("--peers", nargs="*", default=list(PEERS))
     run.add_argument("--kinds", nargs="+", default=list(peers.CRITERIA))
     run.add_argument("--limit", type=float, default=240)
     commands.add_parser("oracle").add_argument("--size", type=int, default=100_000)
