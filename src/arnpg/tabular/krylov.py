@@ -2,7 +2,8 @@
 
 Each column has scalars of its own, and rests once its residual is small: a joint iteration would divide 0 by 0 when
 one column converges early. Rounds restart from the true residual; where they stall, plain sweeps, which contract by
-``gamma``, go on until rounding ends the progress. ``sparse_evaluation`` is its brother on the host, for one right-hand side and large models.
+``gamma``, go on until rounding ends the progress. ``sparse_evaluation`` is its brother on the host, for one
+right-hand side and large models.
 """
 
 from collections.abc import Callable
