@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from arnpg.corrective import DEFAULT_METHOD, MAX_ROUNDS, ROUNDING, Progress, answer, named, solve_corrective
+from arnpg.corrective import (
+    DEFAULT_METHOD,
+    MAX_ROUNDS,
+    ROUNDING,
+    Progress,
+    Told,
+    answer,
+    candidate,
+    named,
+    solve_corrective,
+)
 from arnpg.criteria import AbstractCriterion
 from arnpg.errors import ObjectiveError, SettingsError
 from arnpg.loop import Chunk, Run, Watch, run
@@ -23,7 +34,7 @@ from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.masks import folded, without_mask
 from arnpg.tabular.mdp import MDP
 from arnpg.tabular.policy import TabularPolicy
-from arnpg.tabular.solve import Solved, relative_scale, solve_to_gap
+from arnpg.tabular.solve import Solved, objective_error, relative_scale, solve_to_gap
 
 if TYPE_CHECKING:
     from arnpg.envs.env import AbstractEnvironment
@@ -46,6 +57,7 @@ def solve(
     time_limit: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     devices: Sequence[Any] | None = None,
+    checkpoint: str | os.PathLike | None = None,
     **settings: Any,
 ) -> Solution:
     """The best single policy of a known model, with a bound on how far from the optimum it can be.
@@ -61,6 +73,8 @@ def solve(
         progress: called with a ``Progress`` now and then.
         devices: JAX devices, of one or several processes, over which the transitions of a sparse model are spread by
             states; the host's cores where it is left out.
+        checkpoint: a file in which the default method keeps the policies it has seen; where the file exists, it goes
+            on from them.
         settings: settings of a plain algorithm, such as ``step_size=4.5``; see ``arnpg.recipes.tabular``.
 
     Raises:
@@ -71,10 +85,12 @@ def solve(
     limit = math.inf if time_limit is None else time_limit
     with one_blas_thread(mdp.states):
         if method == DEFAULT_METHOD:
-            rounds = steps or MAX_ROUNDS
+            kernel, rounds = kernel_of(mdp, devices), steps or MAX_ROUNDS
             return solve_corrective(
-                kernel_of(mdp, devices), criterion, gap=gap, rounds=rounds, limit=limit, progress=progress
+                kernel, criterion, gap=gap, rounds=rounds, limit=limit, progress=progress, checkpoint=checkpoint
             )
+        if checkpoint is not None:
+            raise SettingsError(f"checkpoint goes with the default method, got method={method!r}; leave one out.")
         rounds = steps or DEFAULT_STEPS
         return _solve_plain(mdp, criterion, bound_criterion, method, gap, rounds, limit, progress, settings)
 
@@ -147,9 +163,9 @@ def _solve_plain(
     notes = list(reference.notes) + _theory_notes(mdp, algorithm.inner)
     notes += _dual_notes(mdp, words, criterion, reference, ran.trace.dual)
     how = f"column generation to {0.1 * gap:.0e}, beside {method}"
-    trace = _run_trace(criterion, ran)
-    seconds = time.monotonic() - began
-    return answer(mdp, words, criterion, method, found, reference, gap, candidates, trace, how, notes, seconds)
+    error = objective_error(kernel, criterion, found.policy.probabilities)
+    told = Told(method, how, candidates, _run_trace(criterion, ran), notes, time.monotonic() - began)
+    return answer(mdp, words, found, reference, error, gap, told)
 
 
 def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
@@ -163,8 +179,7 @@ def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[
     found = {}
     for name, table in tables.items():
         policy = TabularPolicy(folded(table, kernel.mdp.allowed))
-        values = kernel.evaluate(policy.probabilities).values
-        found[name] = Candidate(policy, values, float(criterion.value(values)), float(criterion.violation(values)))
+        found[name] = candidate(criterion, policy, kernel.evaluate(policy.probabilities).values)
     return found
 
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from arnpg.criteria import AbstractCriterion
 from arnpg.objectives import Criterion
 from arnpg.solution import Candidate, Solution, Trace
-from arnpg.tabular.choice import kernel_of
 from arnpg.tabular.column_generation import Columns, Round
 from arnpg.tabular.kernel import AbstractKernel
 from arnpg.tabular.mdp import MDP
+from arnpg.tabular.points_file import PointsFile
 from arnpg.tabular.policy import TabularPolicy
-from arnpg.tabular.solve import Solved, objective_error, relative_scale, solve_to_gap
+from arnpg.tabular.solve import Solved, relative_scale, solve_to_gap
 
-__all__ = ["DEFAULT_METHOD", "MAX_ROUNDS", "ROUNDING", "Progress", "answer", "named", "solve_corrective"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "MAX_ROUNDS",
+    "ROUNDING",
+    "Progress",
+    "Told",
+    "answer",
+    "candidate",
+    "named",
+    "solve_corrective",
+]
 
 DEFAULT_METHOD = "arnpg"
 MAX_ROUNDS = 1000
@@ -48,33 +59,47 @@ def solve_corrective(
     limit: float = math.inf,
     progress: Callable[[Progress], None] | None = None,
     columns: Columns | None = None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> Solution:
     """``solve`` by column generation; ``columns`` are points known from other criteria, and grow in place."""
     began, mdp = time.monotonic(), kernel.mdp
     criterion = words.bind(mdp.names)
-    pace = _Pace(0.5 * gap)
+    columns = Columns(kernel.uniform(), kernel.noise) if columns is None else columns
+    file = PointsFile(checkpoint, kernel)
+    known = file.restore(columns)
+    report = _Reporter(criterion, gap, progress)
 
     def show(shown: Round) -> None:
-        if progress is not None:
-            violation = float(criterion.violation(shown.values))
-            left = pace(shown.gap / relative_scale(criterion, shown.values, 0.0), shown.seconds)
-            progress(
-                Progress(
-                    shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds, left
-                )
-            )
+        file.note(columns)
+        report(shown)
 
-    solved = solve_to_gap(
-        kernel, criterion, gap=gap, max_rounds=rounds, time_limit=limit, progress=show, columns=columns
-    )
-    policy = TabularPolicy(solved.policy)
-    found = Candidate(
-        policy, solved.values, float(criterion.value(solved.values)), float(criterion.violation(solved.values))
-    )
-    trace = _rounds_trace(criterion, solved.rounds)
+    ends: dict[str, Any] = {"gap": gap, "max_rounds": rounds, "time_limit": limit}
+    try:
+        solved = solve_to_gap(kernel, criterion, **ends, progress=show, columns=columns)
+    finally:
+        file.write(columns)
+    notes = [*([f"went on from {known} points of {checkpoint}"] if known else []), *solved.notes]
+    found = candidate(criterion, TabularPolicy(solved.policy), solved.values)
     how = f"column generation, {len(solved.rounds)} rounds, last bound from policy iteration's Bellman residual"
-    seconds = time.monotonic() - began
-    return answer(mdp, words, criterion, "arnpg", found, solved, gap, {}, trace, how, list(solved.notes), seconds)
+    told = Told(DEFAULT_METHOD, how, {}, _rounds_trace(criterion, solved.rounds), notes, time.monotonic() - began)
+    return answer(mdp, words, found, solved, solved.error, gap, told)
+
+
+class _Reporter:
+    """Rounds as ``Progress``, with the seconds left."""
+
+    def __init__(self, criterion: Criterion, gap: float, progress: Callable[[Progress], None] | None) -> None:
+        self._criterion, self._progress, self._pace = criterion, progress, _Pace(0.5 * gap)
+
+    def __call__(self, shown: Round) -> None:
+        """Show a round to whoever wants to know."""
+        if self._progress is None:
+            return
+        violation = float(self._criterion.violation(shown.values))
+        left = self._pace(shown.gap / relative_scale(self._criterion, shown.values, 0.0), shown.seconds)
+        self._progress(
+            Progress(shown.number + 1, None, shown.values, shown.objective, violation, shown.gap, shown.seconds, left)
+        )
 
 
 class _Pace:
@@ -94,47 +119,51 @@ class _Pace:
         return max(math.log(gap / self._target), 0.0) / rate
 
 
+class Told(NamedTuple):
+    """What a solution says beside its numbers."""
+
+    method: str
+    how: str
+    candidates: dict[str, Candidate]
+    trace: Trace
+    notes: list[str]
+    seconds: float
+
+
 def answer(
-    mdp: MDP,
-    words: AbstractCriterion,
-    criterion: Criterion,
-    method: str,
-    found: Candidate,
-    reference: Solved,
-    gap: float,
-    candidates: dict[str, Candidate],
-    trace: Trace,
-    how: str,
-    notes: list[str],
-    seconds: float,
+    mdp: MDP, words: AbstractCriterion, found: Candidate, reference: Solved, error: float, gap: float, told: Told
 ) -> Solution:
-    """The ``Solution`` of what was ``found``, judged by the bound of the ``reference``."""
-    if method == DEFAULT_METHOD:
-        error = reference.error
-    else:
-        error = objective_error(kernel_of(mdp), criterion, found.policy.probabilities)
+    """The ``Solution`` of what was ``found``, judged by the bound of the ``reference``.
+
+    ``error`` is how far rounding can have moved its objective.
+    """
+    criterion = words.bind(mdp.names)
     distance = max(reference.bound - found.objective, 0.0) + error
     relative = distance / relative_scale(criterion, found.values, reference.floor)
     ranges = float(mdp.reward_ranges.max()) / (1 - mdp.discount)
     feasible = found.violation <= ROUNDING * max(ranges, 1e-300)
-    prices = dict(zip(words.constraint_labels(), map(float, reference.multipliers), strict=True))
     return Solution(
-        method=method,
+        method=told.method,
         criterion=words.describe(mdp.names),
         values=named(mdp, found.values),
         objective=found.objective,
         violation=found.violation,
-        multipliers=prices,
+        multipliers=dict(zip(words.constraint_labels(), map(float, reference.multipliers), strict=True)),
         gap=distance,
         relative_gap=relative,
         certified=bool(relative <= gap and feasible),
-        how=how,
+        how=told.how,
         policy=found.policy,
-        candidates=candidates,
-        trace=trace,
-        notes=tuple([*mdp.notes, *notes]),
-        seconds=seconds,
+        candidates=told.candidates,
+        trace=told.trace,
+        notes=tuple([*mdp.notes, *told.notes]),
+        seconds=told.seconds,
     )
+
+
+def candidate(criterion: Criterion, policy: TabularPolicy, values: np.ndarray) -> Candidate:
+    """A policy with its values, judged."""
+    return Candidate(policy, values, float(criterion.value(values)), float(criterion.violation(values)))
 
 
 def _rounds_trace(criterion: Criterion, rounds: list[Round]) -> Trace:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arnpg.api import Progress
     from arnpg.criteria import AbstractCriterion
     from arnpg.errors import InfeasibleError
+    from arnpg.solution import Solution
     from arnpg.tabular.mdp import MDP
 
 __all__ = ["main"]
@@ -83,6 +84,7 @@ def _parser() -> Parser:
     how.add_argument("--set", nargs="+", action="append", metavar="NAME=V", help="a setting of a plain algorithm")
     how.add_argument("--steps", metavar="K", help="macro steps at most")
     how.add_argument("--time-limit", metavar="S", help="seconds at most")
+    how.add_argument("--checkpoint", metavar="FILE.npz", help="keep policies seen here; go on from them if it exists")
     out = parser.add_argument_group("output")
     out.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     out.add_argument("--out", metavar="FILE.npz", help="save the solution: policy, values, trace")
@@ -103,7 +105,7 @@ def _check_targets(given: argparse.Namespace) -> None:
     """Refuse what could not be written, before the work and not after it."""
     if given.method not in METHODS:
         raise UsageError(f"--method {given.method!r} is not known{did_you_mean(given.method, METHODS)}")
-    for flag, target in (("--out", given.out), ("--plot", given.plot)):
+    for flag, target in (("--out", given.out), ("--plot", given.plot), ("--checkpoint", given.checkpoint)):
         if target is None:
             continue
         folder = Path(target).parent
@@ -130,6 +132,7 @@ def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, se
             gap=number("--gap", given.gap) if given.gap is not None else 1e-6,
             steps=_whole("--steps", given.steps),
             time_limit=number("--time-limit", given.time_limit) if given.time_limit is not None else None,
+            checkpoint=given.checkpoint,
             progress=lambda seen: line(lambda: _progress_text(mdp, seen)),
             **named,
         )
@@ -143,6 +146,11 @@ def _solve(given: argparse.Namespace, mdp: MDP, criterion: AbstractCriterion, se
         write(json.dumps(as_json(solution, given.out), indent=2, allow_nan=False) + "\n")
     else:
         show(sections(solution, given.out, given.plot))
+    return _verdict(solution)
+
+
+def _verdict(solution: Solution) -> int:
+    """The exit code, with a complaint where there is a reason."""
     if not solution.certified:
         complain(f"not certified: the relative gap is {solution.relative_gap:.1e}, violation {solution.violation:.1e}.")
     if any(note.startswith("interrupted") for note in solution.notes):

@@ -6,6 +6,7 @@ Memory is estimated before anything big is allocated.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +20,7 @@ from arnpg.tabular.sparse_checks import canonical
 __all__ = ["Enumerated", "enumerate_states", "from_matrices", "from_slots", "from_triples", "table_shape"]
 
 ENTRY = 28  # bytes for each transition while a matrix is put together: entries and indices, twice
+ASK_AGAIN = 2**20  # transitions of a function after which memory is asked again; it doubles each time
 CURE = "use a machine with more memory, or fewer states"
 
 
@@ -109,35 +111,63 @@ def enumerate_states(
     first = dict(start) if isinstance(start, Mapping) else {state: 1 / len(start) for state in start}
     if not first or len(actions) == 0:
         raise ModelError("start and actions must each hold at least one, got none.")
-    index = {state: place for place, state in enumerate(first)}
-    queue, rows, columns, chances = list(first), list[int](), list[int](), list[float]()
-    earned: dict[str, list[tuple[int, float]]] = {}
-    usable = list[bool]()
-    for state in queue:  # grows while it is walked
-        if len(queue) > limit:
+    seen = _Seen(first)
+    for state in seen.queue:  # grows while it is walked
+        if len(seen.queue) > limit:
             raise ModelError(f"function reaches more than {limit} states; raise max_states if that is meant.")
         for action in actions:
             outcome = function(state, action)
-            usable.append(outcome is not None)
+            seen.usable.append(outcome is not None)
             if outcome is None:
                 continue
-            successors, probabilities, rewards = _outcome(outcome, state, action)
-            for following, chance in zip(successors, probabilities, strict=True):
-                if following not in index:
-                    index[following] = len(queue)
-                    queue.append(following)
-                rows.append(len(usable) - 1)
-                columns.append(index[following])
-                chances.append(chance)
-            for name, value in rewards.items():
-                earned.setdefault(name, []).append((len(usable) - 1, value))
-    shape = (len(queue), len(actions))
-    matrix = sparse.coo_array((np.array(chances, float), (rows, columns)), shape=(len(usable), len(queue)))
-    tables = {name: _table(entries, shape) for name, entries in earned.items()}
-    initial = np.zeros(len(queue))
-    initial[: len(first)] = list(first.values())
-    mask = np.array(usable).reshape(shape)
-    return Enumerated(owned(sparse.csr_array(matrix)), tables, initial, mask, tuple(queue))
+            try:
+                seen.record(*_outcome(outcome, state, action))
+            except TypeError as error:
+                where = f"function({state!r}, {action!r})"
+                raise ModelError(f"{where} must give hashable states, and numbers for the rest: {error}.") from error
+    return seen.arrays(first, len(actions))
+
+
+class _Seen:
+    """Lists that grow with every call of the function; the last row of ``usable`` is the present one."""
+
+    def __init__(self, first: Mapping[Hashable, float]) -> None:
+        self.queue, self.usable = list(first), list[bool]()
+        self._index = {state: place for place, state in enumerate(first)}
+        self._rows, self._columns, self._chances = array("q"), array("q"), array("d")
+        self._earned: dict[str, tuple[array, array]] = {}
+        self._ask = ASK_AGAIN
+
+    def record(self, successors: Sequence, probabilities: Sequence, rewards: Mapping[str, float]) -> None:
+        """What one action does in one state."""
+        row = len(self.usable) - 1
+        for following, chance in zip(successors, probabilities, strict=True):
+            if following not in self._index:
+                self._index[following] = len(self.queue)
+                self.queue.append(following)
+            self._rows.append(row)
+            self._columns.append(self._index[following])
+            self._chances.append(chance)
+        for name, value in rewards.items():
+            places, values = self._earned.setdefault(name, (array("q"), array("d")))
+            places.append(row)
+            values.append(value)
+        if len(self._rows) >= self._ask:
+            memory.require(2 * ENTRY * self._ask, f"a function with more than {self._ask} transitions", CURE)
+            self._ask *= 2
+
+    def arrays(self, first: Mapping[Hashable, float], actions: int) -> Enumerated:
+        """The model."""
+        states = len(self.queue)
+        shape, places = (states * actions, states), (np.array(self._rows), np.array(self._columns))
+        matrix = owned(sparse.csr_array(sparse.coo_array((np.array(self._chances), places), shape=shape)))
+        tables = {name: np.zeros(states * actions) for name in self._earned}
+        for name, (rows, values) in self._earned.items():
+            tables[name][np.array(rows)] = values
+        initial = np.zeros(states)
+        initial[: len(first)] = list(first.values())
+        tables = {name: table.reshape(states, actions) for name, table in tables.items()}
+        return Enumerated(matrix, tables, initial, np.array(self.usable).reshape(states, actions), tuple(self.queue))
 
 
 def _outcome(outcome: Any, state: Any, action: Any) -> tuple[Sequence, Sequence, Mapping[str, float]]:
@@ -149,13 +179,6 @@ def _outcome(outcome: Any, state: Any, action: Any) -> tuple[Sequence, Sequence,
             f"length and a mapping from names to numbers, got {outcome!r}; return None where it is not allowed."
         )
     return outcome
-
-
-def _table(entries: list[tuple[int, float]], shape: tuple[int, int]) -> np.ndarray:
-    table = np.zeros(shape[0] * shape[1])
-    places, values = zip(*entries, strict=True)
-    table[list(places)] = values
-    return table.reshape(shape)
 
 
 def _real(given: np.ndarray) -> np.ndarray:

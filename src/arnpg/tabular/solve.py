@@ -81,28 +81,39 @@ def solve_to_gap(
     relaxed = find_feasible(kernel, host, columns, budget, notes)
     floor = SMALLEST * _objective_floor(kernel, host)
 
-    latest: list[tuple[Round, Mixture, list[Point]]] = []
-
-    def record(shown: Round, mixture: Mixture) -> None:
-        rounds.append(shown)
-        latest[:] = [(shown, mixture, list(columns.points))]
-        if progress is not None:
-            progress(shown)
+    latest = _Latest(columns, rounds, progress)
 
     def enough(shown: Round) -> bool:
         return shown.gap <= 0.5 * gap * relative_scale(host, shown.values, floor)
 
     try:
-        generate(kernel, relaxed, columns, enough, budget, record)
+        generate(kernel, relaxed, columns, enough, budget, latest)
     except KeyboardInterrupt:
-        if not latest:
+        if not rounds:
             raise
         notes.append(f"interrupted: the best after {len(rounds)} rounds")
-    shown, mixture, points = latest[0]
-    point = _stationary(kernel, relaxed, points[: len(mixture.weights)], mixture, shown.gap)
+    shown, mixture = rounds[-1], latest.mixture
+    point = _stationary(kernel, relaxed, latest.points, mixture, shown.gap)
     bound = _concave_bound(host, columns, point, shown.bound, floor, notes)
     error = _point_error(kernel, host, point)
     return Solved(point.policy, point.values, mixture.multipliers, bound, error, floor, shown.weights, rounds, notes)
+
+
+class _Latest:
+    """The last mixture with its points, since rounds that follow drop some."""
+
+    mixture: Mixture
+    points: list[Point]
+
+    def __init__(self, columns: Columns, rounds: list[Round], progress: Callable[[Round], None] | None) -> None:
+        self._columns, self._rounds, self._progress = columns, rounds, progress
+
+    def __call__(self, shown: Round, mixture: Mixture) -> None:
+        """Keep a round, then show it."""
+        self._rounds.append(shown)
+        self.mixture, self.points = mixture, self._columns.points[: len(mixture.weights)]
+        if self._progress is not None:
+            self._progress(shown)
 
 
 def _objective_floor(kernel: AbstractKernel, criterion: HostCriterion) -> float:

@@ -142,10 +142,8 @@ def solve_system(
         goal = max(tolerance, 2 * system.rounding(solution))
         if system.norm(residual) <= goal:
             return Solved(solution, system.norm(residual), name.strip("!"), system.products)
-    raise NumericalError(
-        f"the evaluation of a policy stopped at residual {system.norm(residual):.1e} (asked for {tolerance:.1e}) "
-        f"at discount {discount}; raise the tolerance or lower the discount"
-    )
+    reached = f"residual {system.norm(residual):.1e} (asked for {tolerance:.1e}) at discount {discount}"
+    raise NumericalError(f"the evaluation of a policy stopped at {reached}; raise the tolerance or lower the discount")
 
 
 def _sweeps(system: _System, x: Vector, e: Vector, goal: float, slowest: float) -> Vector:
