@@ -156,6 +156,21 @@ def test_own_objectives_and_settings_with_dots():
     assert 0 < found.final[0, 0] < 500
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("criterion", "method"),
+    [(arnpg.MaxMin({"upright": 50.0, "distance": 5.0}), "arnpg-omda"), (arnpg.MaxMin(), "mo-npg")],
+    ids=["omda", "mo-npg"],
+)
+def test_max_min(criterion, method):
+    """The methods that no experiment of environments runs."""
+    given = {} if method == "arnpg-omda" else {"method": method}
+    found = train(criterion=criterion, iterations=4, seeds=1, **given)
+    assert found.method == method
+    assert np.isfinite(found.trace.values).all()
+    assert found.trace.iterations[-1] == 4
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -45,5 +45,5 @@ def make_environment(name: str) -> AbstractEnvironment:
         raise UsageError(f"{name} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
     made = found() if callable(found) else found
     if not isinstance(made, envs.AbstractEnvironment):
-        raise UsageError(f"{name} is a {type(made).__name__}, not an environment; see docs/training.md.")
+        raise UsageError(f"{name} is a {type(made).__name__}, not an environment; see docs/environments.md.")
     return made

@@ -19,7 +19,7 @@ __all__ = ["main", "resume"]
 EXAMPLES = f"""\
 environments:
 {chr(10).join(f"  {name:<16} {what}" for name, what in ENVIRONMENTS.items())}
-  module:Name      your own (docs/training.md)
+  module:Name      your own (docs/environments.md)
 
 Interrupted or killed, a run goes on where it was: with the same command, or `arnpg resume RUN`. Settings are those of
 the method (dual_step, micro_steps, ...) and, with dots, those of the parts of its inner loop.

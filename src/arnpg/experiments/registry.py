@@ -88,6 +88,13 @@ EXPERIMENTS = {
         250,
         20,
     ),
+    "acrobot-reliable": Entry(
+        "arnpg.experiments.acrobot_reliable:AcrobotReliable",
+        "not in the paper",
+        "Acrobot under two costs, limits kept run by run: a steady ARNPG-EPD, NPG-PD and CRPO tuned",
+        1200,
+        30,
+    ),
 }
 
 
