@@ -20,7 +20,10 @@ class Walk(gymnasium.Env):
         self.observation_space = spaces.Box(-100.0, 100.0, (2,), np.float64)
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float64)
         self.length, self.patience, self.noise, self.start = length, patience, noise, start
-        self.given = []
+        self.given, self.closed = [], False
+
+    def close(self):
+        self.closed = True
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

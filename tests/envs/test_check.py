@@ -56,6 +56,14 @@ class Endless(Walk):
         return seen, 1.0, *rest, {}
 
 
+class Unbounded(Walk):
+    """Takes any push."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+
+
 class OneStep(Walk):
     """Over at once, always."""
 
@@ -142,6 +150,7 @@ def raising(text):
         (Endless, "episodes: none ended by itself in 300 steps; they are truncated after 20. .*at most discount\\^20"),
         (Endless, "objective return: is constant under random actions"),
         (Endless, "another seed: the same path: nothing is random"),
+        (Unbounded, "actions: have no bounds"),
         (OneStep, "episodes: every one is over after one step"),
         (Single, "bounds: observations are float64, the space says float32"),
         (functools.partial(Misbehaving, "key goes away", at=5), "info: cost in some steps only"),
@@ -167,7 +176,7 @@ def test_what_is_said_of_a_good_one():
         "time limit: 20 steps",
         "observation_space: Box(-100.0, 100.0, (2,), float64)",
         "reward: a vector of 2",
-        "backend: Gymnasium: observations of 2 numbers, 1 real actions in [-1, 1]",
+        "backend: Gymnasium: observations of size 2, 1 real actions in [-1, 1]",
         "objectives: position, effort",
         "terminated",
         "objective effort: -1 to ",

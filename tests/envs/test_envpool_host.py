@@ -227,6 +227,22 @@ def test_which_backend_is_taken():
     assert hash(pair[0]) == hash(pair[1])
 
 
+def test_observations_of_other_kinds_are_flat_as_gymnasium_flattens_them():
+    lake = make_host("FrozenLake-v1", backend="envpool")
+    with lake.open(3, 0) as batch:
+        batch.reset()
+        seen = np.array([batch.step(np.full(3, k % 4)).next_observations for k in range(40)])
+    assert lake.observation_size == 16
+    np.testing.assert_array_equal(seen.sum(axis=-1), 1)
+    assert seen.any(axis=(0, 1)).sum() > 3
+    maze = make_host("MiniGrid-Empty-5x5-v0")
+    assert maze.observation_size == 4 + 7 * 7 * 3 + 96
+    with maze.open(2, 0) as batch:
+        first = batch.reset()
+    np.testing.assert_array_equal(first[:, :4].sum(axis=1), 1)
+    assert isinstance(make_host("Taxi-v3"), EnvPoolEnvironment)
+
+
 def test_options_reach_the_pool():
     host = make_host("Hopper-v4", options={"exclude_current_positions_from_observation": False})
     assert isinstance(host, EnvPoolEnvironment)
@@ -239,7 +255,7 @@ def test_options_reach_the_pool():
         ("Hopper-v9", {}, "EnvPool has no 'Hopper-v9'; leave backend='auto'"),
         (dict, {}, "backend='envpool' needs an id such as 'Hopper-v5'"),
         ("Hopper-v4", {"options": {"num_envs": 3}}, "does not take the option 'num_envs'; it takes .*frame_skip"),
-        ("FrozenLake-v1", {}, "shows Discrete\\(16\\); supported are Box and Dict of Box"),
+        ("Pong-v5", {"options": {"frames": 3}}, "does not take the option 'frames'"),
         ("Blackjack-v1", {}, "has no time limit; pass time_limit"),
     ],
 )
@@ -298,6 +314,50 @@ def test_numbers_that_are_none_are_faults(monkeypatch):
     np.testing.assert_array_equal(caught.value.details["episode_actions"], [[0] * 3, [0] * 3, [0.5] * 3])
     with pytest.raises(SettingsError, match="closed"):
         batch.step(np.zeros((2, 3)))
+
+
+def test_a_dropped_episode_is_marked_counted_and_begun_anew(monkeypatch):
+    actions = np.random.default_rng(0).uniform(-1, 1, (12, 3, 3))
+    with make_host("Hopper-v4").open(3, 0) as batch:
+        first = batch.reset()
+        sound = [batch.step(a) for a in actions]
+    stepped, now = Pool.step, [0]
+
+    def broken(self, given):
+        step, info = stepped(self, given)
+        now[0] += 1
+        if now[0] == 5:
+            step.next_observations[1, 4] = np.nan
+        return step, info
+
+    with make_host("Hopper-v4", on_fault="drop").open(3, 0) as batch:
+        monkeypatch.setattr(Pool, "step", broken)
+        np.testing.assert_array_equal(batch.reset(), first)
+        steps = [batch.step(a) for a in actions]
+    for ours, theirs in zip(steps, sound, strict=True):
+        for a, b in zip(ours[:-1], theirs[:-1], strict=True):
+            np.testing.assert_array_equal(a[[0, 2]], b[[0, 2]])
+    lost = steps[4]
+    assert [step.dropped is not None for step in steps] == [k == 4 for k in range(12)]
+    assert lost.dropped.tolist() == [False, True, False]
+    np.testing.assert_array_equal(lost.next_observations[1], steps[3].observations[1])
+    assert (lost.rewards[1], lost.terminated[1], lost.truncated[1]) == (0, False, True)
+    assert np.isfinite(lost.observations).all()
+    assert not np.array_equal(lost.observations[1], sound[4].observations[1])
+    assert [(fault.environment, fault.step) for fault in batch.faults] == [(1, 5)]
+
+
+def test_nested_arrays_take_the_long_way_and_give_the_same():
+    host = make_host("Hopper-v4", {"speed": "info:x_velocity"})
+    actions = np.random.default_rng(0).uniform(-1, 1, (40, 2, 3))
+    with host.open(2, 0) as quick, host.open(2, 0) as slow:
+        assert quick._pool.exchange.plain
+        slow._pool.exchange.plain = False
+        np.testing.assert_array_equal(quick.reset(), slow.reset())
+        for action in actions:
+            for a, b in zip(quick.step(action)[:-1], slow.step(action)[:-1], strict=True):
+                np.testing.assert_array_equal(a, b)
+                assert a.dtype == b.dtype
 
 
 def test_an_objective_that_is_no_number():

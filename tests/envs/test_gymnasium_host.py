@@ -1,6 +1,7 @@
 """Gymnasium environments as one batch, against the same environments stepped by hand, one after the other."""
 
 import functools
+import sys
 
 import gymnasium
 import numpy as np
@@ -289,6 +290,7 @@ def test_a_broken_word_is_a_fault_with_its_place(fault, words):
     np.testing.assert_allclose(error.details["episode_actions"], np.full((3, 1), 0.2))
     if fault == "raises":
         assert "the simulator fell over" in str(error.details["traceback"])
+    assert all(env.closed for env in made)
     with pytest.raises(SettingsError, match="the environments of .* are closed"):
         batch.step(actions)
 
@@ -383,3 +385,46 @@ def test_settings_are_checked(setting, words):
         make_host("CartPole-v1").open(0, 0)
     with pytest.raises(SettingsError, match="seed must be a whole number >= 0, got -1"):
         make_host("CartPole-v1").open(1, -1)
+
+
+def without(monkeypatch, package):
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+
+
+def test_what_is_missing_is_named_with_its_extra(monkeypatch):
+    without(monkeypatch, "mujoco")
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(SettingsError, match="Hopper-v5 needs a package .*pip install 'arnpg\\[mujoco\\]'"):
+        make_host("Hopper-v5", backend="gymnasium")
+    without(monkeypatch, "Box2D")
+    with pytest.raises(SettingsError, match="LunarLander-v3 needs a package that is not here: "):
+        make_host("LunarLander-v3", backend="gymnasium")
+    without(monkeypatch, "mo_gymnasium")
+    known = {name: spec for name, spec in gymnasium.registry.items() if not name.startswith("mo-")}
+    monkeypatch.setattr(gymnasium, "registry", known)
+    with pytest.raises(SettingsError, match="may be one of mo_gymnasium's: pip install 'arnpg\\[mo\\]'"):
+        make_host("mo-hopper-v5")
+
+
+def test_mo_gymnasiums_vectors_bring_their_names():
+    for name, names in (
+        ("four-room-v0", ("blue", "green", "red")),
+        ("resource-gathering-v0", ("survival", "gold", "diamond")),
+        ("mo-hopper-v5", ("forward", "height", "control")),
+        ("mo-mountaincar-v0", ("time", "reverse", "forward")),
+    ):
+        host = make_host(name, time_limit=50)
+        assert host.names == names
+        with host.open(2, 0) as batch:
+            batch.reset()
+            actions = np.zeros((2, 3)) if name == "mo-hopper-v5" else np.zeros(2, int)
+            assert batch.step(actions).rewards.shape == (2, len(names))
+
+
+def test_rewards_without_bounds_are_taken_as_they_are():
+    with make_host(Walk, {"huge": lambda t: t.reward * 1e30}, time_limit=9).open(1, 0) as batch:
+        batch.reset()
+        assert batch.step(np.ones((1, 1))).rewards[0, 0] > 1e29

@@ -2,10 +2,12 @@
 
 import functools
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -167,3 +169,31 @@ def test_what_cannot_be_sent_to_a_process():
 def test_a_worker_needs_no_jax():
     check = "import arnpg.envs.worker_process, sys; assert not {'jax', 'equinox', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+ORPHANS = """
+import os, signal
+from arnpg.envs import make_host
+batch = make_host("CartPole-v1", backend="gymnasium", workers=2).open(2, 0)
+batch.reset()
+print(*(worker.pid for worker in batch._stepper._workers), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_with_the_run_that_is_killed():
+    run = subprocess.run([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, timeout=120)
+    assert run.returncode == -signal.SIGKILL
+    pids, deadline = [int(word) for word in run.stdout.split()], time.monotonic() + 20
+    while any(map(running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(pids) == 2
+    assert not any(map(running, pids))
+
+
+def running(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -80,9 +80,11 @@ def _limit(given: int | None, source: Source | None, pool: PoolSource | str) -> 
 def _check_host(host: AbstractHostEnvironment, steps: int, seed: int) -> list[Finding]:
     name = "EnvPool" if isinstance(host, EnvPoolEnvironment) else "Gymnasium"
     found = [
-        fine("backend", f"{name}: observations of {host.observation_size} numbers, {_said(host.actions)}"),
+        fine("backend", f"{name}: observations of size {host.observation_size}, {_said(host.actions)}"),
         fine("objectives", ", ".join(host.names)),
     ]
+    if isinstance(host.actions, BoxActions) and not np.isfinite([host.actions.low, host.actions.high]).all():
+        found.append(note("actions", "have no bounds; policies begin within a few units of 0, so scale them to that"))
     actions = _random_actions(host, steps, seed)
     try:
         with host.open(COUNT, seed) as batch:
@@ -128,7 +130,8 @@ def _random_actions(host: AbstractHostEnvironment, steps: int, seed: int) -> np.
     if isinstance(host.actions, DiscreteActions):
         return draws.integers(host.actions.count, size=(steps, COUNT))
     box = host.actions
-    low, high = max(box.low, -HUGE), min(box.high, HUGE)
+    low = box.low if np.isfinite(box.low) else min(-1.0, box.high - 2)
+    high = box.high if np.isfinite(box.high) else max(1.0, low + 2)
     drawn = draws.uniform(low, high, (steps, COUNT, box.size))
     corners = np.where(draws.uniform(size=drawn.shape) < 0.5, low, high)
     return np.where(draws.uniform(size=(steps, 1, 1)) < 0.1, corners, drawn)
@@ -157,13 +160,12 @@ def _episodes(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Findi
     lengths = _lengths(path)
     every = lengths.terminated + lengths.truncated
     if not lengths.terminated:
-        bias = 0.99**host.time_limit
+        cut = max(every, default=host.time_limit)
         return [
             note(
                 "episodes",
-                f"none ended by itself in {COUNT * len(path)} steps; they are truncated after {host.time_limit}. "
-                f"A discounted value is then cut off by a share of at most discount^{host.time_limit}, {bias:.1g} "
-                "for .99.",
+                f"none ended by itself in {COUNT * len(path)} steps; they are truncated after {cut}. A discounted "
+                f"value is then cut off by a share of at most discount^{cut}, {0.99**cut:.1g} for .99.",
             )
         ]
     found = [

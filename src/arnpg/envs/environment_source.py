@@ -145,7 +145,7 @@ def unknown(name: str) -> str:
         spelled_so = name.startswith("mo-") if extra == "mo" else name.endswith(OLD_MUJOCO)
         if spelled_so and importlib.util.find_spec(package) is None:
             return f"{name!r} is not known here; it may be one of {package}'s: pip install 'arnpg[{extra}]'."
-    near = difflib.get_close_matches(name, known_ids(), n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name, [known for known in known_ids() if known != name], n=3, cutoff=0.6)
     hint = f"; perhaps you meant {' or '.join(near)}?" if near else "."
     return f"{name!r} is not the id of an environment{hint} Your own is 'package.module:Class'."
 
@@ -157,7 +157,7 @@ def _registered(what: Any, options: Mapping[str, Any], label: str) -> Any:
         # The checker refuses reward vectors, and what it warns of is checked here at each step.
         return gymnasium.make(what, max_episode_steps=-1, disable_env_checker=True, **options)
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        if label.endswith(OLD_MUJOCO):
+        if label.endswith(OLD_MUJOCO) and "mujoco" in str(error).lower():
             raise SettingsError(
                 f"{label} is not in Gymnasium any more; take {label[:-1]}5, or pip install 'arnpg[envpool]'."
             ) from error

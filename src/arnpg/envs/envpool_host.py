@@ -7,6 +7,7 @@ the environments whose episodes are over are reset at once, in the step itself; 
 from __future__ import annotations
 
 import collections
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,6 @@ class Pool:
     Attributes:
         space: of observations.
         coder: of actions.
-        lengths: ``(b,)``, steps in the episodes so far, those included that the last step brought to an end.
     """
 
     def __init__(self, source: PoolSource, seeds: Sequence[int], threads: int, time_limit: int) -> None:
@@ -62,41 +62,79 @@ class Pool:
         with quiet():
             self.pool = source(self.seeds, threads, time_limit + 1)
             self.space, self.coder = self.pool.observation_space, ActionCoder(self.pool.action_space)
-        self.lengths = self._elapsed = np.zeros(self.count, np.int64)
+        self.exchange = Exchange(self.pool, self.count)
+        self._now, self._soonest = 0, time_limit
+        self._begun = self._began = np.zeros(self.count, np.int64)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """``(b,)``, steps in the episodes so far, those included that the last step brought to an end."""
+        return self._now - self._began
 
     def reset(self) -> np.ndarray:
         """A fresh episode everywhere; ``(b, o)``."""
-        self.lengths = self._elapsed = np.zeros(self.count, np.int64)
-        return flat(self.pool.reset()[0], self.count)
+        self._now, self._soonest = 0, self.time_limit
+        self._begun = self._began = np.zeros(self.count, np.int64)
+        return flat(self.pool.reset()[0], self.count, self.space)
 
     def step(self, actions: np.ndarray) -> tuple[HostStep, dict[str, np.ndarray]]:
         """One action each; the step, in the place of its objectives the pool's own rewards ``(b,)``, and ``info``."""
-        found, rewards, ended, cut, info = self.pool.step(actions)
-        observations = following = flat(found, self.count)
-        self.lengths = self._elapsed = self._elapsed + 1
-        truncated = (cut | (self.lengths >= self.time_limit)) & ~ended
-        over = ended | truncated
-        if over.any():
-            observations = self.begin_anew(over, following)
-        shown = {key: value for key, value in info.items() if key not in HIDDEN}
-        return HostStep(rewards, following, ended, truncated, observations), shown
+        found, rewards, terminated, truncated, info = self.exchange(actions)
+        observations = following = flat(found, self.count, self.space)
+        self._now += 1
+        self._began = self._begun
+        # Most steps end nothing, and then there is nothing to count.
+        if self._now >= self._soonest or terminated.any() or truncated.any():
+            truncated = (truncated | (self.lengths >= self.time_limit)) & ~terminated
+            observations = self.begin_anew(terminated | truncated, following)
+        return HostStep(rewards, following, terminated, truncated, observations), info
 
     def begin_anew(self, over: np.ndarray, observations: np.ndarray) -> np.ndarray:
         """Fresh episodes where ``over (b,)``; the observations with the first ones of these in their places."""
         places = np.flatnonzero(over).astype(np.int32)
         if not len(places):
             return observations
-        self._elapsed = np.where(over, 0, self.lengths)
+        self._begun = np.where(over, self._now, self._begun)
+        self._soonest = int(self._begun.min()) + self.time_limit
         first, info = self.pool.reset(places)
         observations = observations.copy()
-        observations[info["env_id"]] = flat(first, len(places))
+        observations[info["env_id"]] = flat(first, len(places), self.space)
         return observations
 
 
-def flat(found: Any, count: int) -> np.ndarray:
-    """``(b, o)`` float32; the parts of a ``Dict`` in the order of their names, as Gymnasium flattens them."""
+class Exchange:
+    """A pool's ``step``, without the trees that it makes of every step where its arrays have no nested names.
+
+    On the small batches of training these cost as much as a tenth of the physics.
+    """
+
+    def __init__(self, pool: Any, count: int) -> None:
+        self.pool, self.ids = pool, np.arange(count, dtype=np.int32)
+        keys = list(getattr(pool, "_state_keys", ()))
+        self.plain = "obs" in keys and list(getattr(pool, "_action_keys", ())) == ["env_id", "players.env_id", "action"]
+        if self.plain:
+            self.kind = pool._spec._action_spec[-1][0]
+            self.places = [keys.index(key) for key in ("obs", "reward", "done", "trunc")]
+            named = [(key.removeprefix("info:"), place) for place, key in enumerate(keys) if key.startswith("info:")]
+            self.info = [(name, place) for name, place in named if not name.startswith(HIDDEN)]
+
+    def __call__(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Observations, rewards, terminated, truncated, ``info``."""
+        if not self.plain:
+            *seen, info = self.pool.step(actions)
+            return *seen, {key: value for key, value in info.items() if not key.startswith(HIDDEN)}
+        self.pool._send([self.ids, self.ids, np.ascontiguousarray(actions, self.kind)])
+        values = self.pool._recv()
+        seen, rewards, done, cut = (values[place] for place in self.places)
+        return seen, rewards, done & ~cut, cut, {name: values[place] for name, place in self.info}
+
+
+def flat(found: Any, count: int, space: Any) -> np.ndarray:
+    """``(b, o)`` float32, as Gymnasium flattens it: the parts of a ``Dict`` in its order, ``Discrete`` one-hot."""
     if isinstance(found, Mapping):
-        return np.concatenate([flat(found[key], count) for key in sorted(found)], axis=1)
+        return np.concatenate([flat(found[key], count, part) for key, part in space.spaces.items()], axis=1)
+    if hasattr(space, "n"):
+        return np.eye(space.n, dtype=np.float32)[found.reshape(count) - space.start]
     return found.reshape(count, -1).astype(np.float32)
 
 
@@ -106,7 +144,7 @@ class EnvPoolBatch(AbstractHostBatch):
     def __init__(self, description: EnvPoolEnvironment, count: int, seed: int) -> None:
         self.count, self.description = count, description
         self._closed, self._losses = False, Losses(count)
-        self.faults = self._losses.faults
+        self.faults, self._readers = self._losses.faults, description.readers
         self._open(seed)
 
     def reset(self, seed: int | None = None) -> np.ndarray:
@@ -135,7 +173,7 @@ class EnvPoolBatch(AbstractHostBatch):
         self._steps += 1
         self._actions.append(decoded)
         step, info = self._pool.step(decoded)
-        step = step._replace(rewards=_read(self.description.readers, before, decoded, step, info))
+        step = step._replace(rewards=_read(self._readers, before, decoded, step, info))
         if not _all_finite(step.next_observations) or not _all_finite(step.rewards):
             step = self._without_losses(before, step)
         elif self.faults:
@@ -232,4 +270,4 @@ def _read(
 
 def _all_finite(numbers: np.ndarray) -> bool:
     """A sum is finite where its terms are, short of an overflow that the second look finds harmless."""
-    return bool(np.isfinite(numbers.sum()) or np.isfinite(numbers).all())
+    return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())

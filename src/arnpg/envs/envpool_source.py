@@ -94,12 +94,13 @@ def _spaces(env: str) -> str | None:
     from gymnasium import spaces
 
     def numbers(space: Any) -> bool:
-        parts = space.spaces.values() if isinstance(space, spaces.Dict) else ()
-        return isinstance(space, spaces.Box) or (bool(parts) and all(map(numbers, parts)))
+        if isinstance(space, spaces.Dict):
+            return all(map(numbers, space.spaces.values()))
+        return isinstance(space, spaces.Box | spaces.Discrete)
 
     with quiet():
         space = envpool.make_spec(env).gymnasium_observation_space
-    return None if numbers(space) else f"EnvPool's {env} shows {space}; supported are Box and Dict of Box."
+    return None if numbers(space) else f"EnvPool's {env} shows {space}; supported are Box, Discrete and Dict of these."
 
 
 def _gymnasium_has(name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ class Infos(Mapping[str, np.ndarray]):
         return len(self.infos[0])
 
 
-@dataclasses.dataclass(frozen=True)
-class HostTransition:
+class HostTransition(NamedTuple):
     """One step of ``b`` environments, as an objective sees it.
 
     Attributes:
