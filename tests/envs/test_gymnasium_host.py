@@ -295,6 +295,17 @@ def test_a_broken_word_is_a_fault_with_its_place(fault, words):
         batch.step(actions)
 
 
+def test_a_fault_in_the_last_step_of_an_episode_is_that_episodes():
+    host = make_host(Walk, {"late": lambda t: np.where(t.truncated, np.nan, 0)}, time_limit=3)
+    with host.open(1, SEED) as batch:
+        batch.reset()
+        batch.step(np.full((1, 1), 0.25))
+        batch.step(np.full((1, 1), 0.5))
+        with pytest.raises(EnvironmentFault, match="step 3 \\(episode 0\\): objective 'late' is nan") as caught:
+            batch.step(np.full((1, 1), 0.75))
+    np.testing.assert_array_equal(caught.value.details["episode_actions"], [[0.25], [0.5], [0.75]])
+
+
 def test_what_goes_wrong_at_once_is_told_before_any_training():
     for fault, words in (
         ("over at reset", "reset began an episode that is already over"),

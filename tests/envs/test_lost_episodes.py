@@ -157,6 +157,20 @@ def test_faults_in_workers_are_the_same_faults():
         batch.reset()
 
 
+@pytest.mark.parametrize("fault", ["raises", "cost is nan"])
+def test_dropped_episodes_in_workers(fault):
+    host = make_host(functools.partial(Misbehaving, fault, at=5, patience=4), time_limit=9, workers=1, on_fault="drop")
+    odd = make_host(functools.partial(Misbehaving, fault, at=3), time_limit=9, workers=1, on_fault="drop")
+    with host.open(1, 0) as batch, odd.open(2, 0) as bad:
+        batch.reset()
+        bad.reset()
+        assert all(step.dropped is None for step in play(batch, 9))
+        steps = play(bad, 6)
+    assert [step.dropped is not None for step in steps] == [False, False, True] * 2
+    assert [x.environment for x in bad.faults] == [0, 1] * 2
+    assert all("random_state" in x.details for x in bad.faults)
+
+
 def test_what_cannot_be_sent_to_a_process():
     lock = threading.Lock()
     host = make_host(lambda: (lock, Walk())[1], time_limit=9, workers=1)

@@ -110,8 +110,9 @@ class Exchange:
 
     def __init__(self, pool: Any, count: int) -> None:
         self.pool, self.ids = pool, np.arange(count, dtype=np.int32)
-        keys = list(getattr(pool, "_state_keys", ()))
-        self.plain = "obs" in keys and list(getattr(pool, "_action_keys", ())) == ["env_id", "players.env_id", "action"]
+        keys: list[str] = list(getattr(pool, "_state_keys", []))
+        given: list[str] = list(getattr(pool, "_action_keys", []))
+        self.plain = "obs" in keys and given == ["env_id", "players.env_id", "action"]
         if self.plain:
             self.kind = pool._spec._action_spec[-1][0]
             self.places = [keys.index(key) for key in ("obs", "reward", "done", "trunc")]

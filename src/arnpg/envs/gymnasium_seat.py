@@ -45,6 +45,7 @@ class Seat:
         self.seed, self.steps, self.elapsed, self.episode = 0, 0, 0, 0
         self.actions: list[Any] = []
         self.random_state: Any = None
+        self._ended = (self.episode, self.actions, self.random_state)
         self.last = np.zeros(self.layout.size, np.float32)
         self.closed = False
 
@@ -52,6 +53,7 @@ class Seat:
         """Begin an episode; ``(o,)``."""
         if seed is not None:
             self.seed, self.steps, self.episode = seed, 0, -1
+        self._ended = (self.episode, self.actions, self.random_state)
         self.episode, self.elapsed, self.actions = self.episode + 1, 0, []
         self.random_state = _random_state(self.env) if seed is None else None
         try:
@@ -95,17 +97,16 @@ class Seat:
             with contextlib.suppress(Exception):
                 self.env.close()
 
-    def fault(self, what: str, error: BaseException | None = None) -> EnvironmentFault:
-        """The named error, with all that is needed to come here again."""
-        more = {"episode": self.episode, "random_state": json.dumps(self.random_state, default=np.ndarray.tolist)}
+    def fault(self, what: str, error: BaseException | None = None, *, of_step: bool = False) -> EnvironmentFault:
+        """The named error, with all that is needed to come here again.
+
+        With ``of_step`` it is of the last step, which may have ended an episode that another has followed since.
+        """
+        now = (self.episode, self.actions, self.random_state)
+        episode, actions, state = self._ended if of_step and not self.actions else now
+        more = {"episode": episode, "random_state": json.dumps(state, default=np.ndarray.tolist)}
         return environment_fault(
-            what,
-            environment=self.index,
-            seed=self.seed,
-            step=self.steps,
-            actions=self.actions,
-            more=more,
-            error=error,
+            what, environment=self.index, seed=self.seed, step=self.steps, actions=actions, more=more, error=error
         )
 
     def _flat(self, observation: Any) -> np.ndarray:

@@ -94,8 +94,8 @@ class Seats:
         return self.seats[index - self.first].renew(self.source(), self.attempts)
 
     def fault(self, index: int, what: str) -> EnvironmentFault:
-        """The error of one of them, by its index in the whole batch."""
-        return self.seats[index - self.first].fault(what)
+        """An error in the last step of one of them, by its index in the whole batch."""
+        return self.seats[index - self.first].fault(what, of_step=True)
 
     def close(self) -> None:
         """Close all."""

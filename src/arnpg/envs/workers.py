@@ -83,11 +83,14 @@ class Workers:
 
     def renew(self, index: int) -> np.ndarray:
         """Another environment at this place, with another seed."""
-        return self._ask(index, "renew", index)
+        try:
+            return self._ask(index, "renew", index)
+        except WorkerLost as loss:
+            raise self._fault(index, f"when it was begun anew, {loss}") from loss
 
     def fault(self, index: int, what: str) -> EnvironmentFault:
-        """The error of one of them, by its index in the whole batch."""
-        return self._fault(index, what)
+        """An error in the last step of one of them, by its index in the whole batch."""
+        return self._ask(index, "fault", index, what)
 
     def close(self) -> None:
         """End all processes."""
