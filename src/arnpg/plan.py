@@ -7,13 +7,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
+
 from arnpg.criteria import AbstractCriterion, Constrained, MaxMin
+from arnpg.envs.device_check import check_device
 from arnpg.envs.env import AbstractEnvironment, named
 from arnpg.errors import ObjectiveError, SettingsError
 from arnpg.inner_loop import FixedMicroSteps
 from arnpg.method import Algorithm
 from arnpg.methods import OMDA
 from arnpg.neural.stored import WORDS
+from arnpg.neural.values import AbstractValue
 from arnpg.objectives import Criterion
 from arnpg.recipes.neural import METHODS
 from arnpg.settings import converted, plain, with_setting
@@ -50,6 +54,7 @@ def prepare(
     _check(env, criterion, iterations)
     if objectives is not None:
         env = dataclasses.replace(env, objectives=named(objectives))
+    check_device(env)
     method = _method(criterion) if method is None else method
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
@@ -75,17 +80,46 @@ def _algorithm(env: AbstractEnvironment, criterion: Criterion, method: str, sett
     own = {p.name: p.default for p in inspect.signature(recipe).parameters.values() if p.kind is p.KEYWORD_ONLY}
     mine = {name: converted(name, own[name], value) for name, value in settings.items() if name in own}
     rest = {name: value for name, value in settings.items() if name not in own}
-    parts = [field.name for field in dataclasses.fields(recipe(env, criterion).inner)][1:]
-    for name in rest:
+    usual = recipe(env, criterion).inner
+    parts = {field.name: getattr(usual, field.name) for field in dataclasses.fields(usual)[1:]}
+    for name, value in rest.items():
         if name.partition(".")[0] not in parts:
             known = ", ".join([*own, *parts])
             raise SettingsError(f"{name!r} is not a setting of {method!r}; it has {known}.")
+        if "." not in name and name not in WORDS:
+            _check_part(name, parts[name], value)
+    if "values" in rest:
+        rest["values"] = _notions(rest["values"])
     whole = {name: value for name, value in rest.items() if "." not in name and not isinstance(value, str)}
     algorithm = recipe(env, criterion, **mine, **whole)
     for name, value in rest.items():
         if name not in whole:
             algorithm = Algorithm(algorithm.method, with_setting(algorithm.inner, name, value, WORDS))
     return algorithm
+
+
+def _check_part(name: str, usual: Any, value: Any) -> None:
+    """A part must be of the kind that stands in its place."""
+    if not isinstance(usual, eqx.Module):
+        return
+    kind = next(of for of in reversed(type(usual).__mro__) if issubclass(of, eqx.Module) and of is not eqx.Module)
+    if not isinstance(value, kind):
+        example = f"{type(usual).__name__}(...)"
+        raise SettingsError(f"{name} must be a part such as {example}, got {value!r}; its settings have dots.")
+
+
+def _notions(given: Any) -> Any:
+    """One notion of value, or a tuple with one for each objective; words stand for parts."""
+    if isinstance(given, str) and "," not in given:
+        return given
+    each: list[Any] = given.split(",") if isinstance(given, str) else [given]
+    each = list(given) if isinstance(given, list | tuple) else each
+    known = WORDS["values"]
+    for entry in each:
+        if not isinstance(entry, AbstractValue) and (not isinstance(entry, str) or entry.strip() not in known):
+            raise SettingsError(f"values must be of {', '.join(known)}, one or one for each objective, got {given!r}.")
+    found = tuple(known[entry.strip()] if isinstance(entry, str) else entry for entry in each)
+    return found[0] if len(found) == 1 else found
 
 
 def _method(criterion: AbstractCriterion) -> str:
@@ -105,12 +139,15 @@ def _step_iterations(algorithm: Algorithm) -> int:
 def _seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
     if isinstance(seeds, bool) or isinstance(first, bool) or not isinstance(first, int) or first < 0:
         raise SettingsError(f"seed must be a whole number >= 0, got {first!r}.")
+    if isinstance(seeds, str) or not isinstance(seeds, int | Sequence):
+        raise SettingsError(f"seeds must be a whole number, or a list of them, got {seeds!r}.")
     if isinstance(seeds, int):
         if seeds < 1:
             raise SettingsError(f"seeds must be at least 1, got {seeds}; or give them as a list.")
         return tuple(range(first, first + seeds))
-    found = tuple(int(seed) for seed in seeds)
-    if not found or len(set(found)) < len(found) or min(found) < 0:
+    found = tuple(seeds)
+    whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in found)
+    if not found or not whole or len(set(found)) < len(found):
         raise SettingsError(f"seeds must hold different whole numbers >= 0, got {list(seeds)}.")
     return found
 

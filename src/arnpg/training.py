@@ -26,9 +26,9 @@ import numpy as np
 
 from arnpg.criteria import AbstractCriterion
 from arnpg.envs.env import AbstractEnvironment
-from arnpg.errors import SettingsError
+from arnpg.errors import NumericalError, SettingsError
 from arnpg.evaluation import Notion
-from arnpg.loop import Run, run_batch
+from arnpg.loop import Chunk, Run, run_batch
 from arnpg.neural.stored import activation_name
 from arnpg.plan import Plan, prepare
 from arnpg.runs.progress import Progress, Reporter, SilentReporter
@@ -65,7 +65,7 @@ def train(
         objectives: functions of a transition by name, in the place of the environment's own.
         method: ``"arnpg-epd"``, ``"arnpg-epd-steady"``, ``"arnpg-imd"``, ``"arnpg-omda"``, ``"npg-pd"``, ``"crpo"`` or
             ``"mo-npg"``; without it ARNPG-EPD where there are limits, ARNPG-OMDA for ``MaxMin``, else ARNPG-IMD.
-        iterations: micro steps, each on one batch of the environment.
+        iterations: micro steps, each on one batch of the environment; as many as make whole macro steps, at least one.
         seeds: how many runs, from ``seed`` on, or which.
         seed: the first one.
         out: a folder to keep the run in; the same call continues it after any kind of end, and returns what is there
@@ -101,7 +101,7 @@ def carry_out(
     """Run a plan, in a folder where one is given; ``command`` is what `arnpg resume` makes the plan from again."""
     algorithms = [plan.algorithm] * len(plan.seeds)
     keys = jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
-    told, reporter = Teller(plan, show), reporter or SilentReporter()
+    told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
     if out is None:
         on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
         return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
@@ -133,6 +133,22 @@ def carry_out(
         ),
     )
     return _trained(plan, trial)
+
+
+def _checked(told: Callable[[Chunk], str]) -> Callable[[Chunk], str]:
+    """``told``, but not of weights that no step can follow: a logarithm's at 0."""
+
+    def tell(chunk: Chunk) -> str:
+        bad = np.argwhere(~np.isfinite(chunk.trace.weights).all(axis=-1))
+        if len(bad):
+            weights, values = (part[tuple(bad[0])].tolist() for part in (chunk.trace.weights, chunk.trace.values))
+            raise NumericalError(
+                f"the ascent weights are {weights} after values of {values}: the objective has no finite gradient "
+                "there; where values may be 0 give ProportionalFair an offset."
+            )
+        return told(chunk)
+
+    return tell
 
 
 def _every(seconds: float, iterations: int | None, step_iterations: int) -> Every:

@@ -7,7 +7,9 @@ import random
 import subprocess
 import sys
 import time
+import types
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,10 @@ import pytest
 import training_victim
 
 import arnpg
-from arnpg.errors import ObjectiveError, SettingsError, StorageError
+from arnpg import training
+from arnpg.errors import NumericalError, ObjectiveError, SettingsError, StorageError
+from arnpg.loop import Chunk
+from arnpg.neural.networks import Network
 from arnpg.neural.rollout import Rollout
 
 ITERATIONS = training_victim.ITERATIONS
@@ -189,12 +194,79 @@ def test_max_min(criterion, method):
         ({"values": "total"}, "values must be one of path, episode, discounted, got 'total'"),
         ({"method": "arnpg-epd-steady", "margin": 1.5}, r"margin must lie in \[0, 1\), got 1.5"),
         ({"method": "arnpg-epd-steady", "damping": 0.0}, "damping must be a finite number > 0, got 0"),
+        ({"values": 3}, "values must be of path, episode, discounted, one or one for each objective, got 3"),
+        ({"values": "episode,total"}, "values must be of path, episode, discounted"),
+        ({"values": ("path", "path", "path")}, "values must hold one part for each of"),
+        ({"policy": 3}, r"policy must be a part such as Network\(...\), got 3; its settings have dots"),
+        ({"update": "npg"}, r"update must be a part such as TrustRegion\(...\), got 'npg'"),
+        ({"policy.hidden": 3.5, "policy": Network((8,))}, "hidden must hold whole numbers >= 1"),
+        ({"regularisation": -1.0}, "alpha must be a finite number >= 0, got -1.0"),
+        ({"fit.learning_rate": -1.0}, "learning_rate must be a finite number >= 0, got -1.0"),
+        ({"seeds": "10"}, "seeds must be a whole number, or a list of them, got '10'"),
+        ({"seeds": [0.5, 1]}, "seeds must hold different whole numbers"),
         ({"checkpoint_iterations": 0}, "checkpoint_iterations must be at least 1, got 0"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_runs(settings, words):
     with pytest.raises(SettingsError, match=words):
         train(**settings)
+
+
+class Careless(arnpg.envs.CartPole):
+    """What is wrong is said by the test."""
+
+    wrong: str = eqx.field(static=True, default="")
+
+    def observe(self, physics):
+        return jnp.stack(physics)[: 3 if self.wrong == "observe" else 4]
+
+    def advance(self, physics, action, key):
+        after, ended = super().advance(physics, action, key)
+        if self.wrong == "dtype":
+            after = after._replace(speed=action)
+        return after, jnp.stack([ended, ended]) if self.wrong == "ended" else ended
+
+    def initial(self, key):
+        return super().initial(self.wrong if self.wrong == "fails" else key)
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (Careless(wrong="observe"), r"observe must return 4 float32 numbers .* got float32 of shape \(3,\)"),
+        (Careless(wrong="dtype"), "advance must keep the state's shapes and dtypes"),
+        (Careless(wrong="ended"), r"advance must return the next state and one truth value, got bool of shape \(2,\)"),
+        (Careless(wrong="fails"), "initial of the environment failed: TypeError"),
+        (Careless(time_limit=0), "time_limit must be a whole number >= 1, got 0"),
+    ],
+)
+def test_environments_that_break_their_promises(env, words):
+    with pytest.raises(SettingsError, match=words):
+        arnpg.train(env, training_victim.CRITERION)
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        (lambda t: t.observation, r"objectives\['upright'\] must give one number for a transition, got shape \(4,\)"),
+        (lambda t: t.nothing, r"objectives\['upright'\] failed on a transition: AttributeError"),
+        (lambda t: None, r"objectives\['upright'\] failed on a transition"),
+    ],
+)
+def test_objectives_that_are_no_numbers(objective, words):
+    with pytest.raises(ObjectiveError, match=words):
+        train(objectives={"upright": objective, "distance": lambda t: 1.0})
+
+
+def test_a_logarithm_of_zero_is_told_and_not_trained_on():
+    """A batch without any reward, and proportional fairness without an offset: the gradient is infinite."""
+    weights, values = np.ones((2, 3, 1)), np.zeros((2, 3, 1))
+    weights[1, 2] = np.inf
+    chunk = Chunk(3, 9, types.SimpleNamespace(weights=weights, values=values), None, 0.1, None)
+    with pytest.raises(NumericalError, match=r"are \[inf\] after values of \[0.0\]: .* an offset"):
+        training._checked(lambda chunk: "")(chunk)
+    weights[1, 2] = 1.0
+    assert training._checked(lambda chunk: "told")(chunk) == "told"
 
 
 def test_bad_environments_and_criteria_are_refused():

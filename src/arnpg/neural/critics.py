@@ -46,6 +46,8 @@ class AdamFit(eqx.Module):
         for name in ("minibatch", "epochs"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}; a fit needs a step.")
+        if isinstance(self.learning_rate, int | float) and not 0 <= self.learning_rate < float("inf"):
+            raise SettingsError(f"learning_rate must be a finite number >= 0, got {self.learning_rate}; 3e-3 is usual.")
 
     def start(self, critics: Critics) -> CriticState:
         """The optimiser before any fit."""

@@ -83,8 +83,8 @@ class Network(eqx.Module):
     output_scale: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self) -> None:
-        if any(size < 1 for size in self.hidden):
-            raise SettingsError(f"hidden must hold positive sizes, got {self.hidden}; () is a linear network.")
+        if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in self.hidden):
+            raise SettingsError(f"hidden must hold whole numbers >= 1, got {self.hidden}; () is a linear network.")
         if not self.output_scale >= 0:
             raise SettingsError(
                 f"output_scale must be at least 0, got {self.output_scale}; 1 leaves the weights as drawn."

@@ -14,6 +14,8 @@ from __future__ import annotations
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from arnpg.errors import SettingsError
+
 from .advantages import discounted_sums
 from .networks import AbstractPolicy
 from .rollout import Batch
@@ -29,6 +31,10 @@ class AnchorPenalty(eqx.Module):
 
     alpha: float = 1.0
     score: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self) -> None:
+        if isinstance(self.alpha, int | float) and not 0 <= self.alpha < float("inf"):
+            raise SettingsError(f"alpha must be a finite number >= 0, got {self.alpha}; the paper's runs use 1.")
 
     def __call__(
         self, policy: AbstractPolicy, anchor: AbstractPolicy, batch: Batch, discount: float
