@@ -89,7 +89,9 @@ def tradeoff(
     if isinstance(over, Constrained):
         with one_blas_thread(mdp.states):
             return _swept(mdp, over, sweep or {}, gap)
-    names = tuple(over)
+    names = tuple(over) if isinstance(over, list | tuple) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ObjectiveError(f"over must be a list of two or three names, or a Constrained criterion, got {over!r}.")
     if sweep is not None:
         raise SettingsError("sweep goes with a Constrained criterion; for objectives give points=...")
     if len(names) not in (2, 3) or len({name.removeprefix("-") for name in names}) < len(names):
@@ -127,7 +129,10 @@ def _swept(mdp: MDP, criterion: Constrained, sweep: Mapping[str, Sequence[float]
     if (name in criterion.at_least) == (name in criterion.at_most):
         raise SettingsError(f"sweep names {name!r}, which must have one limit in the criterion, at_least or at_most.")
     side = "at_least" if name in criterion.at_least else "at_most"
-    levels = np.asarray(given, float)
+    try:
+        levels = np.asarray(given, float)
+    except (TypeError, ValueError):
+        levels = np.zeros(0)
     if levels.ndim != 1 or len(levels) == 0 or not np.isfinite(levels).all():
         raise SettingsError(f"sweep[{name!r}] must be a list of finite limits, got {given!r}.")
     kernel = kernel_of(mdp)

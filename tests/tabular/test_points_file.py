@@ -13,6 +13,7 @@ from sparse_models import garnet
 
 import arnpg
 from arnpg.archive import write_archive
+from arnpg.errors import StorageError
 from arnpg.examples import hospital_ward, multiclass_queue
 
 KILLED = """
@@ -91,3 +92,7 @@ def test_a_file_that_is_no_checkpoint_and_a_plain_algorithm_are_refused(tmp_path
         arnpg.solve(mdp, arnpg.MaxMin(), checkpoint=tmp_path / "m.npz")
     with pytest.raises(arnpg.SettingsError, match="checkpoint goes with the default method, got method='arnpg-omda'"):
         arnpg.solve(mdp, arnpg.MaxMin(), method="arnpg-omda", checkpoint=tmp_path / "n.npz")
+    with pytest.raises(StorageError, match="its folder does not exist or cannot be written to; make it first"):
+        arnpg.solve(mdp, arnpg.MaxMin(), checkpoint=tmp_path / "none" / "m.npz")
+    with pytest.raises(arnpg.SettingsError, match="checkpoint must be a path, got 5"):
+        arnpg.solve(mdp, arnpg.MaxMin(), checkpoint=5)

@@ -64,3 +64,5 @@ def test_what_cannot_be_spread_is_refused() -> None:
         arnpg.solve(random_cmdp(), arnpg.MaxMin(), devices=jax.devices())
     with pytest.raises(arnpg.SettingsError, match="devices must hold at least one device"):
         arnpg.solve(multiclass_queue(64), arnpg.MaxMin(), devices=[])
+    with pytest.raises(arnpg.SettingsError, match=r"devices must be a list of JAX devices, .* got 5"):
+        arnpg.solve(multiclass_queue(64), arnpg.MaxMin(), devices=5)

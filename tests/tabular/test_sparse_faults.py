@@ -12,7 +12,7 @@ from sparse_models import garnet
 
 import arnpg
 from arnpg import MDP, ModelError
-from arnpg.tabular import memory
+from arnpg.tabular import assembly, memory
 
 SUCCESSORS, CHANCES, REWARDS = garnet(40, 3, 4, 0)
 MATRIX = MDP.from_slots(SUCCESSORS, CHANCES, REWARDS, discount=0.9).transitions
@@ -72,6 +72,7 @@ BAD = [
     (lambda: MDP(MATRIX, REWARDS, discount=0.9, allowed=WIDE), r"allowed\[0\] must allow at least one action"),
     (lambda: MDP(MATRIX, REWARDS, discount=0.9, allowed=WIDE.T), r"allowed must be booleans of shape .*\(40, 3\)"),
     (lambda: MDP.from_sparse([MATRIX], REWARDS, discount=0.9), r"matrices must have shape \(S, S\), got \(120, 40\)"),
+    (lambda: MDP.from_sparse(5, REWARDS, discount=0.9), r"must be \(S, S\) sparse matrices .*, got int"),
     (lambda: MDP.from_sparse([], REWARDS, discount=0.9), r"must be \(S, S\) sparse matrices of one shape"),
     (lambda: MDP.from_slots(SUCCESSORS[0], CHANCES, REWARDS, discount=0.9), r"both have shape \(S, A, K\)"),
     (lambda: MDP.from_slots(SUCCESSORS + 1, CHANCES, REWARDS, discount=0.9), r"successors\[.*\] must be in \[0, 40\)"),
@@ -150,6 +151,18 @@ def test_a_function_is_enumerated_from_where_it_starts() -> None:
         MDP.from_function(lambda state, action: 1, [0], ["go"], discount=0.9)
     with pytest.raises(ModelError, match="start and actions must each hold at least one"):
         MDP.from_function(step, [0], [], discount=0.9)
+    with pytest.raises(ModelError, match="start must be a mapping or a sequence of hashable states, got 5"):
+        MDP.from_function(step, 5, ["go"], discount=0.9)
+    for outcome in (([1], ["x"], {"a": 1.0}), ([[1]], [1.0], {"a": 1.0}), ([1], [1.0], {"a": "x"})):
+        with pytest.raises(ModelError, match=r"function\(0, 'go'\) must give hashable states, and numbers"):
+            MDP.from_function(lambda state, action, told=outcome: told, [0], ["go"], discount=0.9)
+
+
+def test_memory_is_asked_again_while_a_function_is_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "ASK_AGAIN", 100)
+    monkeypatch.setattr(memory, "available", lambda: 20_000)
+    with pytest.raises(ModelError, match="a function with more than 400 transitions needs 22.4 kB, and 20 kB"):
+        MDP.from_function(lambda state, action: ([state + 1], [1.0], {"a": 1.0}), [0], ["go"], discount=0.9)
 
 
 def outcomes(state, action):
@@ -162,6 +175,14 @@ def outcomes(state, action):
 
 def escapes(state, action):
     return arnpg.Outcomes([(1.0, (state[0] + 1,))], {"a": 0})
+
+
+def halves(state, action):
+    return arnpg.Outcomes([(1.0, (state[0] / 2,))], {"a": 0})
+
+
+def short(state, action):
+    return arnpg.Outcomes([(np.ones(2), state)], {"a": 0})
 
 
 def grows(state, action):
@@ -180,6 +201,10 @@ def test_a_lattice_is_written_with_whole_arrays() -> None:
     ("change", "message"),
     [
         (dict(shape=(5, 0)), r"shape must hold whole numbers >= 1, got \(5, 0\)"),
+        (dict(start=(7,)), r"start must be a state of the box \(5,\), got \(7,\)"),
+        (dict(function=lambda state, action: 5), r"function must return arnpg.Outcomes with moves and rewards, got 5"),
+        (dict(function=halves), r"coordinate 0 of move 0 of action 0 must be whole, got float64"),
+        (dict(function=short), r"the probability of move 0 of action 0 must be .* 5 entries, got shape \(2,\)"),
         (dict(actions=0), r"actions must be a whole number >= 1, got 0"),
         (dict(function=escapes), r"move 0 of action 0 leaves the box"),
         (dict(function=grows), r"a state must have 1 coordinates, got 2"),

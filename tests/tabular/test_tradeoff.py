@@ -51,6 +51,9 @@ def test_no_point_of_a_surface_lies_beyond_the_bound_of_another(queue: arnpg.MDP
     ("over", "words", "message"),
     [
         (("r1",), {}, r"over must name two or three different objectives, got r1"),
+        ("r1", {}, r"over must be a list of two or three names, or a Constrained criterion, got 'r1'"),
+        (arnpg.MaxMin(), {}, r"or a Constrained criterion, got MaxMin"),
+        (arnpg.Constrained("r1", at_least={"r2": 3.0}), dict(sweep={"r2": ["x"]}), r"must be a list of finite limits"),
         (("r1", "-r1"), {}, r"two or three different objectives"),
         (("r1", "r3"), {}, r"'r3', but the model's objectives are r1, r2"),
         (("r1", "r2"), dict(points=1), r"points must be a whole number >= 2, got 1"),

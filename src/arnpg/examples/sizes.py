@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from arnpg.errors import ModelError
 
 __all__ = ["side"]
@@ -9,6 +11,6 @@ __all__ = ["side"]
 
 def side(states: int, dimensions: int) -> int:
     """The side of the cube of ``dimensions`` that has about ``states`` points; at least two."""
-    if isinstance(states, bool) or not isinstance(states, int) or states < 2**dimensions:
+    if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 2**dimensions:
         raise ModelError(f"states must be a whole number >= {2**dimensions}, got {states!r}.")
     return max(2, round(states ** (1 / dimensions)))

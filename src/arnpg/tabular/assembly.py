@@ -36,9 +36,13 @@ def from_matrices(matrices: Any) -> Any:
     """One ``(S, S)`` matrix for each action, interleaved; one ``(S*A, S)`` matrix is left to the checks of ``MDP``."""
     if sparse.issparse(matrices):
         return matrices
-    parts = [sparse.coo_array(one) for one in list(matrices)]
+    wrong = "matrices must be (S, S) sparse matrices of one shape, one for each action"
+    try:
+        parts = [sparse.coo_array(one) for one in matrices]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{wrong}, got {type(matrices).__name__}: {error}.") from error
     if not parts or any(one.ndim != 2 or one.shape != parts[0].shape for one in parts):
-        raise ModelError("matrices must be (S, S) sparse matrices of one shape, one for each action.")
+        raise ModelError(f"{wrong}.")
     states, columns = cast(tuple[int, int], parts[0].shape)
     if states != columns:
         raise ModelError(f"matrices must have shape (S, S), got {parts[0].shape}; one matrix per action.")
@@ -108,7 +112,10 @@ def enumerate_states(
     function: Callable[[Any, Any], Any], start: Mapping[Any, float] | Sequence[Any], actions: Sequence[Any], limit: int
 ) -> Enumerated:
     """Call the function on every state that can be reached, breadth first."""
-    first = dict(start) if isinstance(start, Mapping) else {state: 1 / len(start) for state in start}
+    try:
+        first = dict(start) if isinstance(start, Mapping) else {state: 1 / len(start) for state in start}
+    except TypeError as error:
+        raise ModelError(f"start must be a mapping or a sequence of hashable states, got {start!r}.") from error
     if not first or len(actions) == 0:
         raise ModelError("start and actions must each hold at least one, got none.")
     seen = _Seen(first)

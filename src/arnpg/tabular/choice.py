@@ -23,6 +23,8 @@ def kernel_of(mdp: MDP, devices: Sequence[Any] | None = None) -> AbstractKernel:
         SettingsError: where a dense model is to be spread over devices.
     """
     if devices is not None:
+        if not isinstance(devices, Sequence):
+            raise SettingsError(f"devices must be a list of JAX devices, such as jax.devices(), got {devices!r}.")
         if not mdp.is_sparse:
             raise SettingsError("devices goes with sparse models; build this one with MDP.from_sparse.")
         return SparseKernel(mdp, devices)

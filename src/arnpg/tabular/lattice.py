@@ -42,22 +42,45 @@ def lattice_parts(
     count = int(np.prod([int(n) for n in sizes], dtype=object))
     memory.require(ENTRY * count * actions, f"a lattice of {count} states and {actions} actions", CURE)
     state = tuple(np.unravel_index(np.arange(count), sizes))
-    found = [function(state, action) for action in range(actions)]
+    found = [_outcomes(function(state, action)) for action in range(actions)]
     slots = max(len(outcomes.moves) for outcomes in found)
     memory.require(ENTRY * count * actions * slots, f"a lattice with {count * actions * slots} transitions", CURE)
     successors, chances = np.zeros((count, actions, slots), np.int32), np.zeros((count, actions, slots))
     for action, outcomes in enumerate(found):
         for slot, (chance, target) in enumerate(outcomes.moves):
-            chances[:, action, slot] = chance
+            chances[:, action, slot] = _spread(chance, count, f"the probability of move {slot} of action {action}")
             inside = np.broadcast_to(np.asarray(chance) != 0, (count,))
             successors[:, action, slot] = _index(target, sizes, inside, action, slot)
-    mask = np.stack([np.broadcast_to(np.asarray(one.allowed, bool), (count,)) for one in found], axis=1)
+    mask = np.stack([_spread(one.allowed, count, "allowed").astype(bool) for one in found], axis=1)
     chances[~mask] = 0.0
-    initial = None
-    if start is not None:
-        initial = np.zeros(count)
-        initial[np.ravel_multi_index(tuple(start), sizes)] = 1.0
-    return from_slots(successors, chances), _rewards(found, count), None if mask.all() else mask, initial
+    matrix, rewards = from_slots(successors, chances), _rewards(found, count)
+    return matrix, rewards, None if mask.all() else mask, _initial(start, sizes, count)
+
+
+def _outcomes(found: Any) -> Outcomes:
+    if not isinstance(found, Outcomes) or not found.moves or not found.rewards:
+        raise ModelError(f"function must return arnpg.Outcomes with moves and rewards, got {found!r}.")
+    return found
+
+
+def _spread(given: Any, count: int, what: str) -> np.ndarray:
+    """A number, or an array of one entry a state, as the latter."""
+    try:
+        return np.broadcast_to(np.asarray(given), (count,))
+    except ValueError as error:
+        shape = np.shape(given)
+        raise ModelError(f"{what} must be a number or an array of {count} entries, got shape {shape}.") from error
+
+
+def _initial(start: Sequence[int] | None, sizes: tuple[int, ...], count: int) -> np.ndarray | None:
+    """All in one state; none where nothing is said."""
+    if start is None:
+        return None
+    try:
+        place = np.ravel_multi_index(tuple(start), sizes)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"start must be a state of the box {sizes}, got {start!r}: {error}.") from error
+    return np.bincount([place], minlength=count).astype(float)
 
 
 def _index(target: tuple[Any, ...], sizes: tuple[int, ...], inside: np.ndarray, action: int, slot: int) -> np.ndarray:
@@ -66,7 +89,9 @@ def _index(target: tuple[Any, ...], sizes: tuple[int, ...], inside: np.ndarray, 
         raise ModelError(f"a state must have {len(sizes)} coordinates, got {len(target)} (action {action}).")
     coordinates = []
     for axis, (place, size) in enumerate(zip(target, sizes, strict=True)):
-        whole = np.broadcast_to(np.asarray(place), inside.shape)
+        whole = _spread(place, len(inside), f"coordinate {axis} of move {slot} of action {action}")
+        if whole.dtype.kind not in "iub":
+            raise ModelError(f"coordinate {axis} of move {slot} of action {action} must be whole, got {whole.dtype}.")
         out = inside & ((whole < 0) | (whole >= size))
         if out.any():
             raise ModelError(
@@ -82,5 +107,5 @@ def _rewards(found: Sequence[Outcomes], count: int) -> dict[str, np.ndarray]:
     tables = {name: np.zeros((count, len(found))) for name in names}
     for action, outcomes in enumerate(found):
         for name, reward in outcomes.rewards.items():
-            tables[name][:, action] = reward
+            tables[name][:, action] = _spread(reward, count, f"reward {name!r} of action {action}")
     return tables

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from arnpg.archive import read_archive, write_archive
-from arnpg.errors import ModelError
+from arnpg.errors import ModelError, SettingsError, StorageError
 from arnpg.tabular.column_generation import Columns
 from arnpg.tabular.kernel import AbstractKernel
 
@@ -29,8 +29,12 @@ class PointsFile:
     """The file of one solve; where there is no path, nothing is read or written."""
 
     def __init__(self, path: str | os.PathLike | None, kernel: AbstractKernel) -> None:
-        """Nothing is touched yet."""
+        """Nothing is read or written yet; a folder that is not there is told now, and not after an hour."""
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise SettingsError(f"checkpoint must be a path, got {path!r}.")
         self._path = None if path is None else Path(path)
+        if self._path is not None and not (self._path.parent.is_dir() and os.access(self._path.parent, os.W_OK)):
+            raise StorageError(f"checkpoint {path}: its folder does not exist or cannot be written to; make it first.")
         self._mdp = kernel.mdp
         self._kernel = kernel
         self._next = time.monotonic() + LEAST_SECONDS
