@@ -176,7 +176,7 @@ def test_what_is_said_of_a_good_one():
         "time limit: 20 steps",
         "observation_space: Box(-100.0, 100.0, (2,), float64)",
         "reward: a vector of 2",
-        "backend: Gymnasium: observations of size 2, 1 real actions in [-1, 1]",
+        "backend: Gymnasium: observations of size 2, actions of size 1 in [-1, 1]",
         "objectives: position, effort",
         "terminated",
         "objective effort: -1 to ",

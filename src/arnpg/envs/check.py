@@ -121,7 +121,7 @@ def _play(batch: AbstractHostBatch, actions: np.ndarray, seed: int) -> _Path:
 def _said(actions: DiscreteActions | BoxActions) -> str:
     if isinstance(actions, DiscreteActions):
         return f"one of {actions.count} actions"
-    return f"{actions.size} real actions in [{actions.low:g}, {actions.high:g}]"
+    return f"actions of size {actions.size} in [{actions.low:g}, {actions.high:g}]"
 
 
 def _random_actions(host: AbstractHostEnvironment, steps: int, seed: int) -> np.ndarray:
@@ -184,7 +184,7 @@ def _rewards(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Findin
     rewards = np.concatenate([step.rewards for step in path]).astype(np.float64)
     found = []
     for index, name in enumerate(host.names):
-        low, mean, high = (float(f(rewards[:, index])) for f in (np.min, np.mean, np.max))
+        low, mean, high = (float(f(rewards[:, index])) + 0.0 for f in (np.min, np.mean, np.max))
         check = f"objective {name}"
         found.append(fine(check, f"{low:.4g} to {high:.4g} a step, {mean:.4g} on average"))
         if low == high and not any(step.terminated.any() for step in path):

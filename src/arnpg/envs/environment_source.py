@@ -116,14 +116,25 @@ def _from_text(text: str, options: dict[str, Any]) -> Source:
     module, colon, name = text.partition(":")
     if colon:
         try:
-            found = getattr(importlib.import_module(module), name, None)
+            holder = importlib.import_module(module)
         except ImportError as error:
             raise SettingsError(f"{text} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
+        found = getattr(holder, name, None)
+        if found is None and not _is_registered(name):
+            near = difflib.get_close_matches(name, vars(holder), n=2, cutoff=0.6)
+            hint = f"; perhaps you meant {' or '.join(near)}?" if near else "."
+            raise SettingsError(f"module {module} has no {name!r}, and Gymnasium no such id{hint}")
         if found is not None:
             if not callable(found):
                 raise SettingsError(f"{text} is a {type(found).__name__}, not a class or function of an environment.")
             return dataclasses.replace(find_source(found, options), label=name)
     return _from_id(text, name if colon else text, options)
+
+
+def _is_registered(name: str) -> bool:
+    import gymnasium
+
+    return name in gymnasium.registry
 
 
 def _from_id(text: str, name: str, options: dict[str, Any]) -> Source:

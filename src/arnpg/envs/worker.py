@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 import arnpg.errors
-from arnpg.errors import EnvironmentFault
+from arnpg.errors import EnvironmentFault, SettingsError
 
 __all__ = ["Worker", "WorkerLost"]
 
@@ -30,6 +30,8 @@ class Worker:
     """A process, begun at once and killed without ceremony."""
 
     def __init__(self) -> None:
+        if os.name == "nt":
+            raise SettingsError("workers need Linux or macOS, where a process inherits the end of a pipe; workers=0.")
         self._connection, theirs = multiprocessing.Pipe()
         program = PROGRAM.format(path=sys.path, descriptor=theirs.fileno())
         with theirs:
