@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,8 +122,9 @@ class Seat:
 
     def _reward(self, reward: Any) -> Any:
         """A float or a vector, of the kind that it was the first time."""
-        plain = isinstance(reward, (float, int)) and self.width is None
-        value = float(reward) if plain else self._reward_array(reward)
+        if isinstance(reward, (float, int)) and self.width is None and math.isfinite(reward):
+            return float(reward)
+        value = self._reward_array(reward)
         if not np.isfinite(value).all():
             raise self.fault(f"the reward is {np.asarray(value).tolist()}.")
         return value
