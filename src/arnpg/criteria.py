@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -169,6 +170,8 @@ class Constrained(AbstractCriterion):
     def objective(self, names: Sequence[str], free: Sequence[str]) -> AbstractObjective:
         """The objective under the constraints."""
         del free
+        if isinstance(self.maximize, str):
+            _index("maximize", self.maximize, names)
         return self._inner().objective(names, self._free(names))
 
     def _inner(self) -> AbstractCriterion:
@@ -212,7 +215,9 @@ class _Selected:
 
 def _index(argument: str, name: str, names: Sequence[str]) -> int:
     if name not in names:
-        raise ObjectiveError(f"{argument} names {name!r}, but the model's objectives are {', '.join(names)}.")
+        near = difflib.get_close_matches(str(name), names, n=1)
+        hint = f"; perhaps you meant {near[0]!r}?" if near else "."
+        raise ObjectiveError(f"{argument} names {name!r}, but the model's objectives are {', '.join(names)}{hint}")
     return list(names).index(name)
 
 

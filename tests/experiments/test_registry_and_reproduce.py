@@ -162,6 +162,8 @@ def test_settings_from_words_files_and_quick(tiny):
         (["tiny", "--set", "steps=x"], 2, "steps must be a whole number, got 'x'"),
         (["tiny", "--set", "steps"], 2, "key=value"),
         (["tiny", "--set", "sizes=3"], 2, "sizes must be a list"),
+        (["tiny", "--set", "steps=0"], 2, "steps must be >= 1, got 0"),
+        (["tabular-cmdp", "--set", "step_sizes=[]"], 2, "step_sizes must hold at least one entry"),
         (["tiny", "--config", "none.toml"], 2, "none.toml cannot be read"),
         (["tiny", "--out", "no/such"], 5, "its parent folder does not exist"),
         (["tiny", "--quik"], 2, "perhaps you meant --quick"),

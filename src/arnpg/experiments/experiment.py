@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from arnpg.errors import SettingsError
 from arnpg.report.figure import Report
 
 __all__ = ["AbstractExperiment", "Memory", "Stages"]
@@ -38,6 +40,15 @@ class AbstractExperiment(abc.ABC):
     name: ClassVar[str]
     place: ClassVar[str]
     about: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Counts are at least one, and a grid holds something."""
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+                raise SettingsError(f"{field.name} must be >= 1, got {value}.")
+            if value == ():
+                raise SettingsError(f"{field.name} must hold at least one entry, got none.")
 
     @abc.abstractmethod
     def stages(self) -> tuple[str, ...]:
