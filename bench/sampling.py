@@ -112,11 +112,11 @@ def main() -> None:
         many = jax.jit(jax.vmap(one))
         keys = jax.random.split(jax.random.key(0), BATCH)
         seconds = {
-            "loop of choices": least_cpu(lambda: in_a_loop_of_choices(mdp, policy, ratio, TRAJECTORIES), 2),
-            "loop on lists": least_cpu(lambda: in_a_loop(mdp, policy, ratio, TRAJECTORIES), 5),
-            "NumPy": least_cpu(lambda: in_numpy(mdp, policy, ratio, TRAJECTORIES, generator), 20),
-            "arnpg": least_cpu(lambda: jax.block_until_ready(one(keys[0])), 50),
-            f"arnpg, {BATCH} seeds in one call": least_cpu(lambda: jax.block_until_ready(many(keys)), 20) / BATCH,
+            "loop of choices": least_cpu(lambda: in_a_loop_of_choices(mdp, policy, ratio, TRAJECTORIES), 5),
+            "loop on lists": least_cpu(lambda: in_a_loop(mdp, policy, ratio, TRAJECTORIES), 20),
+            "NumPy": least_cpu(lambda: in_numpy(mdp, policy, ratio, TRAJECTORIES, generator), 200),
+            "arnpg": least_cpu(lambda: jax.block_until_ready(one(keys[0])), 1000),
+            f"arnpg, {BATCH} seeds in one call": least_cpu(lambda: jax.block_until_ready(many(keys)), 200) / BATCH,
         }
     peers = ("loop of choices", "loop on lists", "NumPy")
     titles = ("", "ms an estimate", "trajectories a second", *(f"times {peer}" for peer in peers))

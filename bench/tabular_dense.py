@@ -117,7 +117,7 @@ def epd_in_numpy(mdp: arnpg.MDP, least: float, steps: int) -> np.ndarray:
     return np.array(rows)
 
 
-def least_cpu(call, repeats: int = 10) -> float:
+def least_cpu(call, repeats: int = 60) -> float:
     seconds = []
     for _ in range(repeats):
         began = time.process_time()
@@ -136,7 +136,7 @@ def iterations() -> list[str]:
     run_batch(batch, STEPS)
     numpy = least_cpu(lambda: epd_in_numpy(mdp, 3.0, STEPS))
     alone = least_cpu(lambda: run(single, STEPS))
-    many = least_cpu(lambda: run_batch(batch, STEPS), 3) / BATCH
+    many = least_cpu(lambda: run_batch(batch, STEPS), 10) / BATCH
     return [
         f"Largest difference of the two traces: {np.abs(ours - theirs).max():.0e}.",
         "",

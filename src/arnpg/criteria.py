@@ -61,7 +61,8 @@ class Linear(AbstractCriterion):
         """``maximise 1 throughput - 0.2 delay``."""
         if len(self.weights) == 1 and next(iter(self.weights.values())) == 1:
             return f"maximise {next(iter(self.weights))}"
-        return "maximise " + " + ".join(f"{weight:g} {name}" for name, weight in self.weights.items())
+        terms = [f"{'-' if weight < 0 else '+'} {abs(weight):g} {name}" for name, weight in self.weights.items()]
+        return "maximise " + " ".join(terms).removeprefix("+ ")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,6 +47,7 @@ BAD_MODELS = [
     (dict(initial=[1.0]), r"initial must have shape \(S,\) = \(2,\), got \(1,\)"),
     (dict(initial=[1.5, -0.5]), r"initial\[1\] must be >= 0, got -0.5"),
     (dict(initial=[np.nan, 1.0]), r"initial\[0\] must be finite, got nan"),
+    (dict(rewards=R["a"]), r"got \(2, 3\); give one table a name"),
     (dict(rewards=np.zeros((2, 3, 2))), r"rewards must have shape \(m, S, A\) = \(m, 2, 3\), got \(2, 3, 2\); move"),
     (
         dict(rewards={"a": np.zeros((3, 2))}),

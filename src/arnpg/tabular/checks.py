@@ -136,7 +136,8 @@ def rewards(
     else:
         table = numbers("rewards", given)
         if table.ndim != 3 or table.shape[1:] != shape:
-            hint = "; move the last axis to the front" if table.shape[:2] == shape else ""
+            hint = "; move the last axis to the front" if table.shape[:2] == shape and table.ndim == 3 else ""
+            hint = '; give one table a name: {"reward": table}' if table.shape == shape else hint
             raise ModelError(
                 f"rewards must have shape (m, S, A) = (m, {shape[0]}, {shape[1]}), got {table.shape}{hint}."
             )
