@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arnpg import envs, examples
     from arnpg.api import evaluate, solve
-    from arnpg.criteria import Concave, Constrained, Linear, MaxMin, ProportionalFair
+    from arnpg.criteria import Concave, Constrained, Discounted, Linear, MaxMin, ProportionalFair
     from arnpg.errors import (
         ArnpgError,
+        EnvironmentFault,
         InfeasibleError,
         ModelError,
         NumericalError,
@@ -45,10 +46,12 @@ _HOME = {
     "evaluate": "api",
     "Concave": "criteria",
     "Constrained": "criteria",
+    "Discounted": "criteria",
     "Linear": "criteria",
     "MaxMin": "criteria",
     "ProportionalFair": "criteria",
     "ArnpgError": "errors",
+    "EnvironmentFault": "errors",
     "InfeasibleError": "errors",
     "ModelError": "errors",
     "NumericalError": "errors",
@@ -76,6 +79,8 @@ __all__ = [
     "ArnpgError",
     "Concave",
     "Constrained",
+    "Discounted",
+    "EnvironmentFault",
     "Evaluation",
     "InfeasibleError",
     "Linear",

@@ -234,6 +234,12 @@ def _check(
         raise ObjectiveError(
             f"criterion must be Constrained, ProportionalFair, MaxMin, Linear or Concave, got {criterion!r}."
         )
+    for name, discount in criterion.discounts().items():
+        if discount != mdp.discount:
+            raise ObjectiveError(
+                f"the limit on {name!r} is discounted by {discount:g}, but the model's values are by "
+                f"{mdp.discount:g}; give a plain number."
+            )
     if method != DEFAULT_METHOD and method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join([DEFAULT_METHOD, *METHODS])}, got {method!r}.")
     if not (isinstance(gap, int | float) and 0 < gap < 1):

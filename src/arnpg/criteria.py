@@ -23,7 +23,27 @@ import numpy as np
 from arnpg.errors import ObjectiveError
 from arnpg.objectives import AbstractObjective, ConcaveFunction, Criterion, LinearObjective, LogSum, Minimum
 
-__all__ = ["AbstractCriterion", "Concave", "Constrained", "Linear", "MaxMin", "ProportionalFair"]
+__all__ = ["AbstractCriterion", "Concave", "Constrained", "Discounted", "Linear", "MaxMin", "ProportionalFair"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Discounted:
+    """A limit on the discounted value of an episode, ``sum_t discount^t r_t``, where others are on its total.
+
+    For training in environments; the values of a known model are discounted anyway.
+    """
+
+    limit: float
+    discount: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no discount."""
+        if not 0 <= self.discount < 1:
+            raise ObjectiveError(f"discount must lie in [0, 1), got {self.discount}; a total needs no Discounted.")
+
+    def __float__(self) -> float:
+        """The limit."""
+        return float(self.limit)
 
 
 class AbstractCriterion(abc.ABC):
@@ -40,6 +60,10 @@ class AbstractCriterion(abc.ABC):
     def constraint_labels(self) -> tuple[str, ...]:
         """A label for each constraint, such as ``battery >= 3``."""
         return ()
+
+    def discounts(self) -> dict[str, float]:
+        """The discount of each objective whose limit is ``Discounted``."""
+        return {}
 
     @abc.abstractmethod
     def describe(self, names: Sequence[str]) -> str:
@@ -152,8 +176,8 @@ class Constrained(AbstractCriterion):
     """
 
     maximize: str | AbstractCriterion
-    at_least: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    at_most: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    at_least: Mapping[str, float | Discounted] = dataclasses.field(default_factory=dict)
+    at_most: Mapping[str, float | Discounted] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse limits that are not numbers, and constraints inside constraints."""
@@ -165,8 +189,9 @@ class Constrained(AbstractCriterion):
             if not isinstance(limits, Mapping):
                 raise ObjectiveError(f'{side} must map names to limits, such as {{"battery": 3.0}}, got {limits!r}.')
             for name, limit in limits.items():
-                if not math.isfinite(limit):
+                if not math.isfinite(float(limit)):
                     raise ObjectiveError(f"{side}[{name!r}] must be a finite number, got {limit}; leave the limit out.")
+        self.discounts()
 
     def objective(self, names: Sequence[str], free: Sequence[str]) -> AbstractObjective:
         """The objective under the constraints."""
@@ -192,15 +217,25 @@ class Constrained(AbstractCriterion):
         rows = np.zeros((len(signed), len(names)))
         for row, (name, sign, _) in zip(rows, signed, strict=True):
             row[_index("at_least" if sign > 0 else "at_most", name, names)] = sign
-        thresholds = np.array([sign * limit for _, sign, limit in signed], float)
+        thresholds = np.array([sign * float(limit) for _, sign, limit in signed], float)
         return Criterion(self.objective(names, names), rows, thresholds)
 
     def constraint_labels(self) -> tuple[str, ...]:
         """``name >= limit`` and ``name <= limit``, in the order of the multipliers."""
         return (
-            *(f"{name} >= {limit:g}" for name, limit in self.at_least.items()),
-            *(f"{name} <= {limit:g}" for name, limit in self.at_most.items()),
+            *(f"{name} >= {float(limit):g}" for name, limit in self.at_least.items()),
+            *(f"{name} <= {float(limit):g}" for name, limit in self.at_most.items()),
         )
+
+    def discounts(self) -> dict[str, float]:
+        """By objective; one objective has one notion of value."""
+        found: dict[str, set[float | None]] = {}
+        for name, limit in [*self.at_least.items(), *self.at_most.items()]:
+            found.setdefault(name, set()).add(limit.discount if isinstance(limit, Discounted) else None)
+        for name, kinds in found.items():
+            if len(kinds) > 1:
+                raise ObjectiveError(f"the limits on {name!r} must be of one kind: both with one discount, or neither.")
+        return {name: kind for name, (kind,) in found.items() if kind is not None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,16 +16,20 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from arnpg.envs.env import AbstractEnvironment
+from arnpg.envs.find import Environment
+from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import SettingsError
 from arnpg.intervals import Interval, interval
 from arnpg.neural.actor import Greedy
+from arnpg.neural.host_rollout import HostRollout
 from arnpg.neural.networks import AbstractPolicy
-from arnpg.neural.rollout import Rollout
-from arnpg.neural.values import AbstractValue, PathTotal, path_totals
+from arnpg.neural.rollout import Batch, Rollout
+from arnpg.neural.values import AbstractValue, PathTotal, episode_lengths, path_totals
 
 __all__ = ["Evaluation", "Notion", "evaluation", "play"]
 
 QUANTILES = (0.05, 0.5, 0.95)
+SIDE_BY_SIDE = 8  # environments of the host
 
 
 class Notion(eqx.Module):
@@ -105,16 +109,40 @@ class Evaluation:
 
 
 def play(
-    env: AbstractEnvironment, policy: AbstractPolicy, notion: Notion, episodes: int, seed: int, deterministic: bool
+    env: Environment, policy: AbstractPolicy, notion: Notion, episodes: int, seed: int, deterministic: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Totals ``(episodes, m)`` and lengths ``(episodes,)`` of one policy."""
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 1:
         raise SettingsError(f"episodes must be a whole number >= 1, got {episodes!r}.")
     # Only a path total ends before the episode does.
-    steps = notion.path_steps if any(isinstance(v, PathTotal) for v in notion.values) else env.time_limit
+    steps = max(env.time_limit if _by_episode(notion) else notion.path_steps, 1)
+    if isinstance(env, AbstractHostEnvironment):
+        return _played_on_host(env, policy, notion, episodes, steps, seed, deterministic)
     actor = Greedy(policy) if deterministic else policy
-    totals, lengths = _played(env, actor, notion, Rollout(episodes, max(steps, 1)), jax.random.key(seed))
+    totals, lengths = _played(env, actor, notion, Rollout(episodes, steps), jax.random.key(seed))
     return np.asarray(totals), np.asarray(lengths)
+
+
+def _played_on_host(
+    env: AbstractHostEnvironment,
+    policy: AbstractPolicy,
+    notion: Notion,
+    episodes: int,
+    steps: int,
+    seed: int,
+    deterministic: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Round by round; a round ends with the longest of its episodes."""
+    rollout = HostRollout(min(episodes, SIDE_BY_SIDE), steps)
+    totals, lengths, whole = [], [], _by_episode(notion)
+    with env.open(rollout.paths, seed) as live:
+        for index in range(-(-episodes // rollout.paths)):
+            key = jax.random.fold_in(jax.random.key(seed), index)
+            batch = rollout.collect(live, policy, key, deterministic=deterministic, first_episodes=whole)
+            nothing = jnp.zeros_like(batch.rewards)
+            totals.append(np.asarray(path_totals(notion.values, nothing, batch, notion.discount)))
+            lengths.append(np.asarray(_lengths(notion, batch)))
+    return np.concatenate(totals)[:episodes], np.concatenate(lengths)[:episodes]
 
 
 @eqx.filter_jit
@@ -123,13 +151,22 @@ def _played(
 ) -> tuple[Float[Array, "b m"], Float[Array, " b"]]:
     batch = rollout.collect(env, policy, key)
     totals = path_totals(notion.values, jnp.zeros_like(batch.rewards), batch, notion.discount)
-    count = batch.over.sum(0)
-    ended = batch.over[-1].astype(count.dtype)
-    return totals, rollout.steps / (count + 1 - ended).astype(totals.dtype)
+    return totals, _lengths(notion, batch)
+
+
+def _by_episode(notion: Notion) -> bool:
+    return not any(isinstance(value, PathTotal) for value in notion.values)
+
+
+def _lengths(notion: Notion, batch: Batch) -> Float[Array, " b"]:
+    """Steps of the first episode, or the mean over a path's where all of it counts."""
+    if _by_episode(notion):
+        return episode_lengths(batch)
+    return batch.over.shape[0] / (batch.over.sum(0) + 1 - batch.over[-1])
 
 
 def evaluation(
-    env: AbstractEnvironment,
+    env: Environment,
     policies: list[AbstractPolicy],
     notion: Notion,
     *,

@@ -11,24 +11,28 @@ import equinox as eqx
 
 from arnpg.criteria import AbstractCriterion, Constrained, MaxMin
 from arnpg.envs.device_check import check_device
-from arnpg.envs.env import AbstractEnvironment, named
+from arnpg.envs.env import AbstractEnvironment
+from arnpg.envs.find import Environment, find_environment
 from arnpg.errors import ObjectiveError, SettingsError
 from arnpg.inner_loop import FixedMicroSteps
 from arnpg.method import Algorithm
 from arnpg.methods import OMDA
 from arnpg.neural.stored import WORDS
-from arnpg.neural.values import AbstractValue
+from arnpg.neural.values import AbstractValue, Discounted
 from arnpg.objectives import Criterion
 from arnpg.recipes.neural import METHODS
 from arnpg.settings import converted, plain, with_setting
 
-__all__ = ["Plan", "prepare"]
+__all__ = ["HOST_OPTIONS", "Plan", "prepare"]
+
+HOST_OPTIONS = ("backend", "time_limit", "workers", "options", "step_timeout", "on_fault")
+NO_SETTINGS = ("env", "live")
 
 
 class Plan(NamedTuple):
     """Everything that decides a training's result, checked."""
 
-    env: AbstractEnvironment
+    env: Environment
     words: AbstractCriterion
     criterion: Criterion
     method: str
@@ -40,10 +44,10 @@ class Plan(NamedTuple):
 
 
 def prepare(
-    env: AbstractEnvironment,
+    env: Any,
     criterion: AbstractCriterion,
     *,
-    objectives: Mapping[str, Callable] | None = None,
+    objectives: Mapping[str, Callable | str] | None = None,
     method: str | None = None,
     iterations: int = 300,
     seeds: int | Sequence[int] = 1,
@@ -51,15 +55,17 @@ def prepare(
     **settings: Any,
 ) -> Plan:
     """Check what is asked for and make the algorithm; nothing is computed."""
-    _check(env, criterion, iterations)
-    if objectives is not None:
-        env = dataclasses.replace(env, objectives=named(objectives))
-    check_device(env)
+    _check(criterion, iterations)
+    options = {name: settings.pop(name) for name in HOST_OPTIONS if name in settings}
+    env = find_environment(env, objectives, **options)
+    if isinstance(env, AbstractEnvironment):
+        check_device(env)
     method = _method(criterion) if method is None else method
     if method not in METHODS:
         raise SettingsError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    shown = {name: plain(value) for name, value in {**options, **settings}.items()}
     bound = criterion.bind(env.names)
-    algorithm = _algorithm(env, bound, method, settings)
+    algorithm = _algorithm(env, bound, method, _with_discounts(env, bound, method, criterion, settings), iterations)
     per_step = _step_iterations(algorithm)
     return Plan(
         env=env,
@@ -70,18 +76,37 @@ def prepare(
         steps=max(iterations // per_step, 1),
         step_iterations=per_step,
         seeds=_seeds(seeds, seed),
-        settings={name: plain(value) for name, value in settings.items()},
+        settings=shown,
     )
 
 
-def _algorithm(env: AbstractEnvironment, criterion: Criterion, method: str, settings: dict[str, Any]) -> Algorithm:
+def _with_discounts(
+    env: Environment, bound: Criterion, method: str, criterion: AbstractCriterion, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Objectives with a ``Discounted`` limit are valued so, all others as the inner loop has it."""
+    discounts = criterion.discounts()
+    if not discounts:
+        return settings
+    if "values" in settings:
+        raise SettingsError("values and a Discounted limit both say how objectives are valued; leave one out.")
+    usual: Any = METHODS[method](env, bound).inner
+    parts = (Discounted(discounts[name]) if name in discounts else usual.values for name in env.names)
+    return {**settings, "values": tuple(parts)}
+
+
+def _algorithm(
+    env: Environment, criterion: Criterion, method: str, settings: dict[str, Any], iterations: int
+) -> Algorithm:
     """The recipe with its own settings and whole parts; then words, and what has dots, inside the inner loop."""
     recipe = METHODS[method]
     own = {p.name: p.default for p in inspect.signature(recipe).parameters.values() if p.kind is p.KEYWORD_ONLY}
     mine = {name: converted(name, own[name], value) for name, value in settings.items() if name in own}
     rest = {name: value for name, value in settings.items() if name not in own}
-    usual = recipe(env, criterion).inner
-    parts = {field.name: getattr(usual, field.name) for field in dataclasses.fields(usual)[1:]}
+    if "iterations" in own:
+        mine["iterations"] = iterations
+    usual: Any = recipe(env, criterion).inner
+    fields = [field.name for field in dataclasses.fields(usual) if field.name not in NO_SETTINGS]
+    parts = {name: getattr(usual, name) for name in fields}
     for name, value in rest.items():
         if name.partition(".")[0] not in parts:
             known = ", ".join([*own, *parts])
@@ -152,12 +177,7 @@ def _seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
     return found
 
 
-def _check(env: Any, criterion: Any, iterations: Any) -> None:
-    if not isinstance(env, AbstractEnvironment):
-        raise SettingsError(
-            f"env must be an environment of arnpg.envs or one written like them, got {type(env).__name__}; "
-            "for a known model use arnpg.solve."
-        )
+def _check(criterion: Any, iterations: Any) -> None:
     if not isinstance(criterion, AbstractCriterion):
         raise ObjectiveError(
             f"criterion must be Constrained, ProportionalFair, MaxMin, Linear or Concave, got {criterion!r}."

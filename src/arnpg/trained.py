@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
 from arnpg.archive import read_archive, write_archive
-from arnpg.envs.env import AbstractEnvironment
+from arnpg.envs.find import find_environment
 from arnpg.errors import ModelError, SettingsError
 from arnpg.evaluation import Evaluation, Notion, evaluation
 from arnpg.intervals import Interval, interval
 from arnpg.neural.actor import Actor
 from arnpg.neural.networks import AbstractPolicy
-from arnpg.neural.stored import WORDS, policy_from_arrays, policy_to_arrays
+from arnpg.neural.stored import policy_from_arrays, policy_to_arrays, value_from_word, word_of_value
 
 __all__ = ["KIND", "TAIL", "TrainedRun", "TrainingTrace", "evaluate_run"]
 
@@ -39,6 +40,7 @@ class TrainingTrace:
         dual: the dual variables, ``(n, K, d)``.
         kl: of the iterate to its anchor, ``(n, K)``.
         entropy: of the iterate, ``(n, K)``.
+        episode_length: mean steps of the episodes in the iterate's batch, ``(n, K)``.
     """
 
     iterations: np.ndarray
@@ -50,6 +52,7 @@ class TrainingTrace:
     dual: np.ndarray
     kl: np.ndarray
     entropy: np.ndarray
+    episode_length: np.ndarray
 
     def __len__(self) -> int:
         """``K``."""
@@ -139,6 +142,7 @@ class TrainedRun:
         duals = self.trace.dual[:, -1].mean(axis=0)
         if len(duals) == len(self.labels):
             rows += [(f"multiplier of {label}", f"{v:.4g}") for label, v in zip(self.labels, duals, strict=True)]
+        rows += [("episode", f"{self.trace.episode_length[:, self._tail()].mean():.0f} steps")]
         rows += [("seconds", f"{self.seconds:.1f}")]
         width = max(len(label) for label, _ in rows)
         note = f"Values are means of the last {TAIL} iterations of the training's own batches, intervals over seeds."
@@ -153,7 +157,7 @@ class TrainedRun:
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one ``.npz`` file without pickle; ``TrainedRun.load`` and ``arnpg.load`` read it."""
         header = {name: getattr(self, name) for name in _PLAIN}
-        words = [next(w for w, part in WORDS["values"].items() if type(part) is type(v)) for v in self.notion.values]
+        words = [word_of_value(value) for value in self.notion.values]
         header["notion"] = {"values": words, "path_steps": self.notion.path_steps, "discount": self.notion.discount}
         arrays = {f"trace/{f.name}": getattr(self.trace, f.name) for f in dataclasses.fields(TrainingTrace)}
         arrays |= {"rows": np.asarray(self.rows), "thresholds": np.asarray(self.thresholds)}
@@ -171,7 +175,7 @@ class TrainedRun:
             read = lambda which: policy_from_arrays(header[which], _under(arrays, which))  # noqa: E731
             policies: dict[str, Any] = {which: read(which) for which in WHICH}
             notion = header["notion"]
-            values = tuple(WORDS["values"][word] for word in notion["values"])
+            values = tuple(value_from_word(word) for word in notion["values"])
             plain: dict[str, Any] = {name: header[name] for name in _PLAIN}
             limits: dict[str, Any] = {name: arrays[name] for name in ("rows", "thresholds")}
         except KeyError as error:
@@ -187,9 +191,10 @@ class TrainedRun:
 
 
 def evaluate_run(
-    env: AbstractEnvironment,
+    env: Any,
     run: TrainedRun,
     *,
+    objectives: Mapping[str, Any] | None = None,
     episodes: int = 100,
     seed: int = 0,
     deterministic: bool = False,
@@ -198,17 +203,18 @@ def evaluate_run(
     """Play fresh episodes with every policy of a run.
 
     Args:
-        env: what it was trained on, or something with the same observations, actions and objectives.
+        env: what it was trained on, or something with the same observations, actions and objectives; anything that
+            ``train`` takes.
         run: the policies, and what an episode is.
+        objectives: as given to ``train``.
         episodes: for each policy.
         seed: of the episodes; the same seed, the same numbers.
         deterministic: take the most probable actions instead of drawing them.
         which: ``"last"`` or ``"best"``.
     """
-    if not isinstance(env, AbstractEnvironment):
-        raise SettingsError(f"model must be an arnpg.MDP or an environment, got {type(env).__name__}.")
     if not isinstance(run, TrainedRun):
         raise SettingsError(f"policy must be a TrainedRun for an environment, got {type(run).__name__}.")
+    env = find_environment(env, objectives)
     if env.names != run.names or env.observation_size != run.observation_size:
         raise SettingsError(
             f"the run was trained for {run.names}, but the environment has {env.names}; give the one it was trained on."

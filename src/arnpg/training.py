@@ -6,7 +6,7 @@ It goes in four small steps, each of which knows nothing of the others:
 
 1. ``recipes.neural.METHODS[method](env, criterion, **settings)`` makes the algorithm: the recipe's own settings, and
    parts of the inner loop by the names of its fields. A new method is a line in ``METHODS``; a new kind of environment
-   is a branch in that file's ``_trust_region`` (its own inner loop, with the same fields where they mean the same).
+   is a branch in that file's ``_inner`` (its own inner loop, with the same fields where they mean the same).
 2. Settings with dots (``rollout.paths``) are replaced inside the inner loop by ``settings.with_setting``; words for
    what is no number are in ``neural.stored.WORDS``.
 3. ``loop.run_batch``, or ``runs.trial.run_trial`` where there is a folder, runs all seeds.
@@ -16,19 +16,22 @@ It goes in four small steps, each of which knows nothing of the others:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from arnpg.criteria import AbstractCriterion
-from arnpg.envs.env import AbstractEnvironment
+from arnpg.envs.find import Environment
+from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.evaluation import Notion
 from arnpg.loop import Chunk, Run, run_batch
+from arnpg.neural.host_inner_loop import HostInnerLoop
 from arnpg.neural.stored import activation_name
 from arnpg.plan import Plan, prepare
 from arnpg.runs.progress import Progress, Reporter, SilentReporter
@@ -42,10 +45,10 @@ ARCHIVE = "trained.npz"
 
 
 def train(
-    env: AbstractEnvironment,
+    env: Any,
     criterion: AbstractCriterion,
     *,
-    objectives: Mapping[str, Callable] | None = None,
+    objectives: Mapping[str, Callable | str] | None = None,
     method: str | None = None,
     iterations: int = 300,
     seeds: int | Sequence[int] = 1,
@@ -60,11 +63,15 @@ def train(
     """Train policies in an environment, one for each seed; the same seed, the same policy.
 
     Args:
-        env: an environment of the device, such as ``arnpg.envs.Acrobot()``.
+        env: an environment of the device, such as ``arnpg.envs.Acrobot()``; or any of Gymnasium: its id, its class, a
+            function that makes one, or what ``arnpg.envs.make_host`` returns.
         criterion: what "best" means, in the environment's objectives.
-        objectives: functions of a transition by name, in the place of the environment's own.
+        objectives: functions of a transition by name, in the place of the environment's own; for Gymnasium's also
+            ``"reward"``, ``"reward[1]"`` or ``"info:key"``.
         method: ``"arnpg-epd"``, ``"arnpg-epd-steady"``, ``"arnpg-imd"``, ``"arnpg-omda"``, ``"npg-pd"``, ``"crpo"`` or
-            ``"mo-npg"``; without it ARNPG-EPD where there are limits, ARNPG-OMDA for ``MaxMin``, else ARNPG-IMD.
+            ``"mo-npg"``, with steps within a trust region; ``"arppo-epd"``, ``"arppo-imd"``, ``"arppo-omda"`` or
+            ``"focops"``, with proximal ones. Without it ARNPG-EPD where there are limits, for ``MaxMin`` ARNPG-OMDA,
+            else ARNPG-IMD.
         iterations: micro steps, each on one batch of the environment; as many as make whole macro steps, at least one.
         seeds: how many runs, from ``seed`` on, or which.
         seed: the first one.
@@ -75,7 +82,8 @@ def train(
         resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
         progress: a function of ``TrainingProgress``, or whether to show a bar; without it where there is a terminal.
         settings: of the method and of parts of the inner loop: ``dual_step=1e-3``, ``rollout=Rollout(20, 500)``, or
-            with dots ``**{"rollout.paths": 20}``; see ``arnpg.recipes.neural``.
+            with dots ``**{"rollout.paths": 20}``; see ``arnpg.recipes.neural``. For an environment of Gymnasium by id,
+            class or function also those of ``arnpg.envs.make_host``: ``backend``, ``time_limit``, ``options``, ...
     """
     plan = prepare(
         env, criterion, objectives=objectives, method=method, iterations=iterations, seeds=seeds, seed=seed, **settings
@@ -104,7 +112,8 @@ def carry_out(
     told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
     if out is None:
         on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
-        return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
+        with _closing(plan):
+            return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
     activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
     config = {
         "environment": _name(plan.env),
@@ -114,24 +123,25 @@ def carry_out(
         "settings": plan.settings,
         **({"command": command} if command is not None else {}),
     }
-    trial = run_trial(
-        out,
-        algorithms,
-        plan.steps,
-        keys=keys,
-        checkpoint_every=every,
-        resume=resume,
-        config=config,
-        seed=plan.seeds[0],
-        progress=reporter,
-        parents=parents,
-        kind="train",
-        about=About(
-            {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()},
-            told,
-            lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE),
-        ),
-    )
+    with _closing(plan):
+        trial = run_trial(
+            out,
+            algorithms,
+            plan.steps,
+            keys=keys,
+            checkpoint_every=every,
+            resume=resume,
+            config=config,
+            seed=plan.seeds[0],
+            progress=reporter,
+            parents=parents,
+            kind="train",
+            about=About(
+                {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()},
+                told,
+                lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE),
+            ),
+        )
     return _trained(plan, trial)
 
 
@@ -159,6 +169,16 @@ def _every(seconds: float, iterations: int | None, step_iterations: int) -> Ever
     return Every(seconds, max(iterations / step_iterations, 1))
 
 
+@contextlib.contextmanager
+def _closing(plan: Plan) -> Iterator[None]:
+    """Environments of the host are closed at the end, whatever it is."""
+    try:
+        yield
+    finally:
+        if isinstance(plan.algorithm.inner, HostInnerLoop):
+            plan.algorithm.inner.close()
+
+
 def _trained(plan: Plan, ran: Run) -> TrainedRun:
     rows, inner = ran.trace, plan.algorithm.inner
     values = np.asarray(rows.values, float)
@@ -175,6 +195,7 @@ def _trained(plan: Plan, ran: Run) -> TrainedRun:
         dual=rows.dual,
         kl=rows.inner.kl,
         entropy=rows.inner.entropy,
+        episode_length=np.asarray(rows.inner.episode_length),
     )
     parts: Any = inner
     notions = parts.values if isinstance(parts.values, tuple) else (parts.values,) * len(plan.env.names)
@@ -197,5 +218,7 @@ def _trained(plan: Plan, ran: Run) -> TrainedRun:
     )
 
 
-def _name(env: AbstractEnvironment) -> str:
+def _name(env: Environment) -> str:
+    if isinstance(env, AbstractHostEnvironment):
+        return env.label
     return f"{type(env).__module__}:{type(env).__qualname__}"

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from arnpg.loop import Chunk
 from arnpg.plan import Plan
 
@@ -20,6 +22,7 @@ class TrainingProgress(NamedTuple):
     values: dict[str, float]
     slack: dict[str, float]
     dual: dict[str, float]
+    episode_length: float
     steps_per_second: float
     seconds: float
 
@@ -44,6 +47,7 @@ class Teller:
             values=dict(zip(plan.env.names, values.tolist(), strict=True)),
             slack=dict(zip(labels, plan.criterion.slack(values).tolist(), strict=True)),
             dual=dict(zip(labels, dual.tolist(), strict=False)),
+            episode_length=float(np.asarray(chunk.trace.inner.episode_length)[:, -1].mean()),
             steps_per_second=pace,
             seconds=chunk.seconds,
         )
@@ -53,7 +57,7 @@ class Teller:
 
 
 def progress_text(seen: TrainingProgress) -> str:
-    """``height 134  swing1 60.1 > 50  swing2 43.2 <= 50  multipliers 0.021, 0  61,000 steps/s``."""
+    """``height 134  swing1 60.1 > 50  swing2 43.2 <= 50  multipliers 0.021, 0  episode 500  61,000 steps/s``."""
     limits: dict[str, str] = {}
     for label, slack in seen.slack.items():
         name, sign, limit = label.rsplit(" ", 2)
@@ -62,6 +66,7 @@ def progress_text(seen: TrainingProgress) -> str:
     words = [f"{name} {value:.4g}{limits.get(name, '')}" for name, value in seen.values.items()]
     if seen.dual:
         words.append("multipliers " + ", ".join(f"{value:.3g}" for value in seen.dual.values()))
-    return "  ".join([*words, f"{seen.steps_per_second:,.0f} steps/s"])
+    pace = (f"episode {seen.episode_length:.0f}", f"{seen.steps_per_second:,.0f} steps/s")
+    return "  ".join([*words, *pace])
 
 

@@ -60,5 +60,12 @@ def make_criterion(words: dict[str, Any]) -> AbstractCriterion:
     else:
         inner = MaxMin(entries or None) if kind == "max_min" else Linear(entries)
     if kind == "maximize" or words["at_least"] or words["at_most"]:
-        return Constrained(maximize=inner, at_least=words["at_least"], at_most=words["at_most"])
+        limits = {side: _limits(words[side], words.get("discounted", {})) for side in ("at_least", "at_most")}
+        return Constrained(maximize=inner, **limits)
     return inner
+
+
+def _limits(limits: dict[str, float], discounts: dict[str, float]) -> dict[str, Any]:
+    from arnpg.criteria import Discounted
+
+    return {name: Discounted(limit, discounts[name]) if name in discounts else limit for name, limit in limits.items()}

@@ -1,17 +1,20 @@
-"""Environments by name on the command line: ``acrobot``, or ``package.module:Name`` of your own."""
+"""Environments by name on the command line: ``acrobot``, ``Hopper-v5``, or ``package.module:Name`` of your own."""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.parser import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from arnpg.envs.env import AbstractEnvironment
+    from arnpg.envs.find import Environment
 
 __all__ = ["ENVIRONMENTS", "make_environment"]
 
+VERSIONED = re.compile(r"-v\d+$")
 ENVIRONMENTS = {
     "acrobot": "height of the tip under limits on two costs (swing1, swing2)",
     "acrobot-rewards": "two rewards for the height of the tip (high, level)",
@@ -20,9 +23,16 @@ ENVIRONMENTS = {
 }
 
 
-def make_environment(name: str) -> AbstractEnvironment:
-    """The environment of this name, with its own objectives."""
+def make_environment(name: str, objectives: Mapping[str, str] | None = None, **options: Any) -> Environment:
+    """The environment of this name; objectives and options are for those of Gymnasium."""
     from arnpg import envs
+    from arnpg.envs.find import find_environment
+
+    return find_environment(_named(name, envs), objectives or None, **options)
+
+
+def _named(name: str, envs: Any) -> Any:
+    """An environment of ours, something imported, or an id for Gymnasium."""
     from arnpg.envs.acrobot import TWO_REWARDS
 
     known = {
@@ -34,16 +44,16 @@ def make_environment(name: str) -> AbstractEnvironment:
     if name in known:
         return known[name]()
     module, colon, attribute = name.partition(":")
-    if not colon:
+    if not colon and not VERSIONED.search(name):
         raise UsageError(
-            f"{name!r} is not an environment{did_you_mean(name, known)} Known are {', '.join(known)}; "
-            "your own is package.module:Name."
+            f"{name!r} is not an environment{did_you_mean(name, known)} Known are {', '.join(known)}, Gymnasium's ids "
+            "such as Hopper-v5, and your own as package.module:Name."
         )
+    if not colon:
+        return name
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{name} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
-    made = found() if callable(found) else found
-    if not isinstance(made, envs.AbstractEnvironment):
-        raise UsageError(f"{name} is a {type(made).__name__}, not an environment; see docs/environments.md.")
-    return made
+    ours = isinstance(found, type) and issubclass(found, envs.AbstractEnvironment | envs.AbstractHostEnvironment)
+    return found() if ours else found

@@ -83,7 +83,7 @@ def _load(path: Path) -> tuple[TrainedRun, str]:
 
 def _own(name: str) -> str:
     """Code is never imported because a file names it, unless it is ours."""
-    if not name.startswith("arnpg."):
+    if ":" in name and not name.startswith("arnpg."):
         raise UsageError(f"the run was trained on {name}; give it as --env {name} to import it.")
     return name
 

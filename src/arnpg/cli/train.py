@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion
 from arnpg.cli.environment import ENVIRONMENTS, make_environment
-from arnpg.cli.parser import Parser, UsageError
+from arnpg.cli.parser import Parser, UsageError, pairs
 from arnpg.cli.terminal import complain, write
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = ["main", "resume"]
 EXAMPLES = f"""\
 environments:
 {chr(10).join(f"  {name:<16} {what}" for name, what in ENVIRONMENTS.items())}
+  Hopper-v5        any id of Gymnasium, MO-Gymnasium, EnvPool (docs/gymnasium.md)
   module:Name      your own (docs/environments.md)
 
 Interrupted or killed, a run goes on where it was: with the same command, or `arnpg resume RUN`. Settings are those of
@@ -28,9 +30,11 @@ examples:
   arnpg train acrobot --maximize height --at-most swing1=50 swing2=50 --seeds 10 --out runs/acrobot
   arnpg train cartpole --maximize upright --at-most distance=20 --set rollout.paths=20 policy.hidden=64,64
   arnpg train acrobot-rewards --fair --offset 1 --set micro_steps=5 values=path
+  arnpg train Hopper-v5 --objectives return=reward left=info:x_velocity --maximize return --at-most left=82.7 \\
+      --discounted left=0.99 --method arppo-epd --iterations 500 --seeds 5
   arnpg evaluate runs/acrobot --episodes 100
 
-exit codes: 0 trained, 2 bad input, 5 storage, 130/143 interrupted.
+exit codes: 0 trained, 2 bad input, 4 environment fault, 5 storage, 130/143 interrupted.
 """
 
 KIND = "train"
@@ -46,7 +50,8 @@ def main(argv: list[str]) -> int:
     first, count = _whole("--seed", given.seed), _whole("--seeds", given.seeds)
     command = {
         "env": given.env,
-        "criterion": criterion_words(given),
+        "host": _host_options(given),
+        "criterion": {**criterion_words(given), "discounted": pairs("--discounted", given.discounted)},
         "method": given.method,
         "iterations": _whole("--iterations", given.iterations),
         "seeds": list(range(first, first + count)),
@@ -74,6 +79,12 @@ def _parser() -> Parser:
     )
     parser.add_argument("env", nargs="?", metavar="ENV", help="an environment, see below")
     add_criterion_flags(parser)
+    host = parser.add_argument_group("environments of Gymnasium")
+    host.add_argument("--objectives", nargs="+", action="append", metavar="NAME=SOURCE", help="reward, info:x, ...")
+    host.add_argument("--discounted", nargs="+", action="append", metavar="NAME=D", help="limits on discounted values")
+    host.add_argument("--backend", metavar="B", help="auto (default), envpool or gymnasium")
+    host.add_argument("--time-limit", metavar="T", help="steps of an episode, where the environment has no limit")
+    host.add_argument("--workers", metavar="N", help="processes for slow environments (default none)")
     how = parser.add_argument_group("how")
     how.add_argument("--method", metavar="M", help="arnpg-epd, npg-pd, crpo, ... (default: what suits the criterion)")
     how.add_argument("--seeds", metavar="N", default="1", help="how many runs (default 1)")
@@ -90,7 +101,7 @@ def _plan(command: dict[str, Any]) -> Plan:
     from arnpg.plan import prepare
 
     return prepare(
-        make_environment(command["env"]),
+        make_environment(command["env"], **command["host"]),
         make_criterion(command["criterion"]),
         method=command["method"],
         iterations=command["iterations"],
@@ -113,6 +124,26 @@ def _train(plan: Plan, folder: Path, command: dict[str, Any], quiet: bool, resum
     if run.labels and not run.feasible.all():
         complain(f"{int((~run.feasible).sum())} of {len(run.seeds)} seeds end beyond a limit.")
     return 0
+
+
+def _host_options(given: argparse.Namespace) -> dict[str, Any]:
+    """What only environments of Gymnasium are asked; nothing where nothing is given."""
+    found: dict[str, Any] = {}
+    if given.objectives:
+        found["objectives"] = dict(_source(word) for group in given.objectives for word in group)
+    if given.backend:
+        found["backend"] = given.backend
+    for name in ("time_limit", "workers"):
+        if getattr(given, name) is not None:
+            found[name] = _whole("--" + name.replace("_", "-"), getattr(given, name))
+    return found
+
+
+def _source(word: str) -> tuple[str, str]:
+    name, _, source = word.partition("=")
+    if not name or not source:
+        raise UsageError(f"--objectives takes NAME=SOURCE, such as cost=info:cost, got {word!r}.")
+    return name, source
 
 
 def _whole(flag: str, text: str) -> int:

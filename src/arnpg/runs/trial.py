@@ -7,6 +7,7 @@ result is always put together from these two, so that it is the same in every bi
 from __future__ import annotations
 
 import functools
+import io
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from arnpg.errors import SettingsError, StorageError
+from arnpg.errors import ArnpgError, EnvironmentFault, SettingsError, StorageError
 from arnpg.loop import Carry, Chunk, Run, Watch
 from arnpg.method import Algorithm
 from arnpg.runs.checkpoint import Checkpoints, Loaded
+from arnpg.runs.files import write_atomic
 from arnpg.runs.folder import RunFolder
 from arnpg.runs.job import Job, job
 from arnpg.runs.loggers import JsonlLogger, Logger, Loggers
@@ -28,7 +30,9 @@ from arnpg.runs.progress import Reporter, SilentReporter
 from arnpg.runs.signals import Stop, listening
 from arnpg.runs.trace import TraceFile
 
-__all__ = ["About", "Every", "run_trial"]
+__all__ = ["FAULT", "About", "Every", "run_trial"]
+
+FAULT = "fault.npz"  # from which a broken environment can be replayed
 
 
 class Every(NamedTuple):
@@ -135,9 +139,7 @@ class _Trial:
         self._open_logs()
         try:
             if self.done < self.job.steps:
-                self.job.run(self.job.steps - self.done, self.carry, self.on_chunk)
-                if self.saved_step < self.done:
-                    self.save()
+                self._run()
         finally:
             self._close_logs()
         if self.done < self.job.steps:
@@ -149,6 +151,19 @@ class _Trial:
         self.about.conclude(self.folder.path, result)
         self.folder.finish({"status": "finished", "steps": self.done, "seconds": self.seconds, **_last(result)})
         return result
+
+    def _run(self) -> None:
+        """The steps that are left; what was done is saved, whether they end well, early or with an error."""
+        try:
+            self.job.run(self.job.steps - self.done, self.carry, self.on_chunk)
+        except ArnpgError as error:
+            if isinstance(error, EnvironmentFault):
+                write_atomic(self.folder.path / FAULT, _archived(error.details))
+            if self.done > self.saved_step and not isinstance(error, StorageError):
+                self.save()
+            raise
+        if self.saved_step < self.done:
+            self.save()
 
     def on_chunk(self, chunk: Chunk) -> bool:
         """Take over a chunk, tell and log it, save if it is time to; true where a signal asks to stop."""
@@ -224,3 +239,12 @@ def _last(result: Run) -> dict[str, Any]:
     """What a summary shows: the values of the last step, for each algorithm of a batch."""
     values = np.asarray(result.trace.values)
     return {"values": values[..., -1, :].tolist()}
+
+
+def _archived(arrays: Mapping[str, Any]) -> bytes:
+    """An ``.npz`` file in memory; what would need pickle is written as text."""
+    plain = {name: np.asarray(value) for name, value in arrays.items()}
+    plain = {name: value if value.dtype != object else np.asarray(str(value)) for name, value in plain.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **plain)  # type: ignore[arg-type]
+    return buffer.getvalue()

@@ -1,0 +1,134 @@
+"""A batch of paths from environments on the host, and the live environments that runs borrow for it.
+
+Every batch begins with fresh episodes, drawn from the batch's own key. So no episode straddles two policies (an old
+policy's cost must not steer the dual), a batch is a function of policy and key alone, and a run resumes exactly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from arnpg.envs.host import AbstractHostBatch, AbstractHostEnvironment
+from arnpg.errors import NumericalError, SettingsError
+
+from .networks import AbstractPolicy
+from .numpy_actor import NumpyActor
+from .rollout import Batch
+
+__all__ = ["HostRollout", "LiveEnvironments"]
+
+
+class HostRollout(eqx.Module):
+    """``paths`` paths of ``steps`` steps, each begun with a reset; an episode that ends inside one starts another.
+
+    With ``steps`` no smaller than the environment's time limit the first episode of every path is whole.
+    """
+
+    paths: int = eqx.field(static=True, default=2)
+    steps: int = eqx.field(static=True, default=1024)
+
+    def __check_init__(self) -> None:
+        for name in ("paths", "steps"):
+            if getattr(self, name) < 1:
+                raise SettingsError(
+                    f"{name} must be at least 1, got {getattr(self, name)}; a batch holds paths x steps."
+                )
+
+    @property
+    def size(self) -> int:
+        """Environment steps a batch."""
+        return self.paths * self.steps
+
+    def collect(
+        self,
+        live: AbstractHostBatch,
+        policy: AbstractPolicy,
+        key: PRNGKeyArray,
+        *,
+        deterministic: bool = False,
+        first_episodes: bool = False,
+    ) -> Batch:
+        """Run the policy in all environments side by side; raw observations, NumPy arrays.
+
+        With ``first_episodes`` the batch ends when the first episode of every path has.
+        """
+        seed_key, noise_key = jax.random.split(key)
+        noise = np.asarray(policy.noise(noise_key, (self.steps, self.paths)))
+        act, rows = NumpyActor(policy, deterministic), []
+        going_on = np.ones(self.paths, bool)
+        observations = live.reset(int(jax.random.bits(seed_key, dtype="uint32")) >> 1)
+        for step in range(self.steps):
+            actions = act(observations, noise[step])
+            _check(actions, step)
+            seen = live.step(actions)
+            rows.append(
+                (observations, actions, seen.rewards, seen.next_observations, seen.terminated, seen.truncated)
+            )
+            observations = seen.observations
+            going_on &= ~(seen.terminated | seen.truncated)
+            if first_episodes and not going_on.any():
+                break
+        return Batch(*(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+
+
+class LiveEnvironments:
+    """Open environments, as many batches as there are runs at work; each is reset before it is used.
+
+    They are a cache and no part of what an inner loop is: any two of them are equal, so that a compiled program serves
+    both.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[AbstractHostEnvironment, AbstractHostBatch]] = []
+        self._lock = threading.Lock()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiveEnvironments)
+
+    def __hash__(self) -> int:
+        return hash(LiveEnvironments)
+
+    def __repr__(self) -> str:
+        return "LiveEnvironments()"
+
+    @contextlib.contextmanager
+    def lend(self, env: AbstractHostEnvironment, count: int) -> Iterator[AbstractHostBatch]:
+        """An idle batch of this kind, or a new one; one that failed is not given out again."""
+        live = self._idle_one(env, count) or env.open(count, 0)
+        try:
+            yield live
+        except BaseException:
+            live.close()
+            raise
+        with self._lock:
+            self._idle.append((env, live))
+
+    def close(self) -> None:
+        """Close those that are idle; a later loan opens new ones."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, live in idle:
+            live.close()
+
+    def _idle_one(self, env: AbstractHostEnvironment, count: int) -> AbstractHostBatch | None:
+        with self._lock:
+            for index, (kind, live) in enumerate(self._idle):
+                if kind is env and live.count == count:
+                    return self._idle.pop(index)[1]
+        return None
+
+
+def _check(actions: np.ndarray, step: int) -> None:
+    if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+        index = int(np.argwhere(~np.isfinite(actions))[0][0])
+        raise NumericalError(
+            f"the policy's action for environment {index} at step {step} of the batch is {actions[index]}; "
+            "lower the learning rate or the KL limit."
+        )
