@@ -58,6 +58,9 @@ def converted(name: str, old: Any, value: Any) -> Any:
 
 
 def _kind(old: Any) -> type | None:
+    """Of a setting; one that is none by default is a number that follows from others."""
+    if old is None:
+        return float
     return next((kind for kind in (bool, int, float) if isinstance(old, kind)), None)
 
 

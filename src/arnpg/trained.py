@@ -199,6 +199,7 @@ def evaluate_run(
     seed: int = 0,
     deterministic: bool = False,
     which: str = "last",
+    **options: Any,
 ) -> Evaluation:
     """Play fresh episodes with every policy of a run.
 
@@ -211,10 +212,11 @@ def evaluate_run(
         seed: of the episodes; the same seed, the same numbers.
         deterministic: take the most probable actions instead of drawing them.
         which: ``"last"`` or ``"best"``.
+        options: as given to ``train`` for an environment of Gymnasium: ``backend``, ``time_limit``, ...
     """
     if not isinstance(run, TrainedRun):
         raise SettingsError(f"policy must be a TrainedRun for an environment, got {type(run).__name__}.")
-    env = find_environment(env, objectives)
+    env = find_environment(env, objectives, **options)
     if env.names != run.names or env.observation_size != run.observation_size:
         raise SettingsError(
             f"the run was trained for {run.names}, but the environment has {env.names}; give the one it was trained on."

@@ -15,7 +15,7 @@ from arnpg.execution import advance, begin
 from arnpg.inner_loop import FixedMicroSteps, ScheduledMicroSteps
 from arnpg.loop import run, run_batch
 from arnpg.method import Algorithm
-from arnpg.methods import CRPO, EPD, IMD, MONPG, NPGPD, OMDA
+from arnpg.methods import CRPO, EPD, FOCOPS, IMD, MONPG, NPGPD, OMDA
 from arnpg.tabular.exact import ExactInnerLoop
 from arnpg.tabular.sampled import SampledInnerLoop
 from arnpg.tabular.simulator import TableSimulator
@@ -41,6 +41,7 @@ def methods(threshold, scale=1.0):
         "omda": OMDA(WORST, FixedMicroSteps(2), 0.5 * scale),
         "npg_pd": NPGPD(limited(threshold), FixedMicroSteps(1), scale),
         "crpo": CRPO(limited(threshold), FixedMicroSteps(3), 0.01 * scale),
+        "focops": FOCOPS(limited(threshold), FixedMicroSteps(1), scale, 2.0),
         "mo_npg": MONPG(WORST, ScheduledMicroSteps(slowly)),
     }
 
@@ -59,7 +60,7 @@ def inner(request, paper_mdp):
     return inner_loops(paper_mdp)[request.param]
 
 
-@pytest.fixture(scope="module", params=["imd", "epd", "omda", "npg_pd", "crpo", "mo_npg"])
+@pytest.fixture(scope="module", params=["imd", "epd", "omda", "npg_pd", "crpo", "focops", "mo_npg"])
 def algorithm(request, inner):
     loop, threshold = inner
     return Algorithm(methods(threshold)[request.param], loop)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from arnpg.arrays import AnyArray, Scalar
+from arnpg.arrays import AnyArray, ScalarOrEach
 from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
 from arnpg.objectives import Criterion
@@ -20,7 +20,7 @@ class EPD(AbstractAnchorMethod):
 
     criterion: Criterion
     micro_steps: AbstractMicroSteps
-    dual_step: Scalar
+    dual_step: ScalarOrEach
 
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""

@@ -13,7 +13,7 @@ keep in the mean. Three additions, each of which can be turned off:
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from arnpg.arrays import AnyArray, Scalar
+from arnpg.arrays import AnyArray, Scalar, ScalarOrEach
 from arnpg.errors import SettingsError
 from arnpg.inner_loop import AbstractMicroSteps, require_positive
 from arnpg.method import AbstractAnchorMethod, require_smooth_constrained
@@ -31,7 +31,7 @@ class SteadyEPD(AbstractAnchorMethod):
 
     criterion: Criterion
     micro_steps: AbstractMicroSteps
-    dual_step: Scalar
+    dual_step: ScalarOrEach
     damping: Scalar
     margin: Scalar
     clip: Scalar
