@@ -55,5 +55,13 @@ def _named(name: str, envs: Any) -> Any:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{name} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
-    ours = isinstance(found, type) and issubclass(found, envs.AbstractEnvironment | envs.AbstractHostEnvironment)
-    return found() if ours else found
+    ours = envs.AbstractEnvironment | envs.AbstractHostEnvironment
+    if isinstance(found, type) and not issubclass(found, ours):
+        return found
+    made = found() if callable(found) else found
+    if isinstance(made, ours):
+        return made
+    if not hasattr(made, "observation_space"):
+        raise UsageError(f"{name} is a {type(made).__name__}, not an environment; see docs/environments.md.")
+    made.close()
+    return found
