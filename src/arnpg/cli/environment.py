@@ -58,7 +58,7 @@ def _named(name: str, envs: Any) -> Any:
     ours = envs.AbstractEnvironment | envs.AbstractHostEnvironment
     if isinstance(found, type) and not issubclass(found, ours):
         return found
-    made = found() if callable(found) else found
+    made: Any = found() if callable(found) else found
     if isinstance(made, ours):
         return made
     if not hasattr(made, "observation_space"):
