@@ -103,3 +103,9 @@ def test_help_teaches(command):
     assert code == 0
     for words in ("module:Class", "FAIL", "exit codes", "--objective return=reward speed=info:x_velocity", "--replay"):
         assert words in out
+
+
+def test_files_in_this_folder_are_found(shell, walk):
+    found = shell("check-env", walk, "--time-limit", "50", "--steps", "50", PYTHONSAFEPATH="1")
+    assert found.returncode == 0, found.stderr
+    assert "fit for training" in found.stdout

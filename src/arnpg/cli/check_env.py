@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.parser import Parser, UsageError
 from arnpg.cli.terminal import Section, complain, show, write
+from arnpg.cli.this_folder import see_this_folder
 
 if TYPE_CHECKING:
     from arnpg.envs.finding import Finding
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
         return 0
     if given.env is None:
         raise UsageError("which environment? Give an id such as CartPole-v1, or module:Class of your own.")
-    _see_this_folder()
+    see_this_folder()
     options = {name: _plain(text) for name, text in _named("--option", given.option).items()}
     limit = None if given.time_limit is None else _whole("--time-limit", given.time_limit)
     if given.replay is not None:
@@ -107,14 +108,6 @@ def _replay(name: str, path: Path, options: dict[str, Any], time_limit: int | No
         return FAULTY
     write("It does not come again: the environment is not deterministic under its seed, or has been mended.\n")
     return 0
-
-
-def _see_this_folder() -> None:
-    """As ``python -m`` does; the command itself has its own folder at the head of the path."""
-    import sys
-
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
 
 
 def _named(flag: str, groups: list[list[str]] | None) -> dict[str, str]:
