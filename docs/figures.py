@@ -13,6 +13,10 @@ CHOSEN = {
     "tabular-sumlog-sampled": ("tabular-sumlog-sampled-10-paper",),
     "tabular-maxmin": ("tabular-maxmin-paper", "tabular-maxmin-tuned"),
     "tabular-maxmin-sampled": ("tabular-maxmin-sampled-10-paper",),
+    "acrobot-cmdp": ("acrobot-cmdp-mean", "acrobot-cmdp-shaded"),
+    "acrobot-inner-loops": ("acrobot-inner-loops",),
+    "acrobot-sumlog": ("acrobot-sumlog",),
+    "acrobot-reliable": ("acrobot-reliable",),
 }
 TARGET = Path(__file__).parent / "figures"
 
@@ -21,6 +25,8 @@ def main(runs: Path) -> None:
     """Write one PNG a figure."""
     TARGET.mkdir(exist_ok=True)
     for name, wanted in CHOSEN.items():
+        if not (runs / name / "report.json").exists():
+            continue
         for figure in read_report(runs / name / "report.json").figures:
             if figure.name in wanted:
                 draw(figure, TARGET / f"{figure.name}.png", dpi=80)
