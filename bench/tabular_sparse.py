@@ -8,7 +8,8 @@
 Each solver runs in a process of its own, which builds the model, and counts from the arrays to the objective. Cells:
 CPU seconds / wall seconds (relative distance from the reference, arnpg's optimum), for arnpg with its certified
 relative gap and the peak memory of the process, model included. `> 240`: stopped after so many CPU seconds; `-`: has
-no such criterion, or was not asked. arnpg is shown for the first call in its process; it compiles nothing.
+no such criterion, or was not asked. Below 100,000 states arnpg is shown for the second call, and `first` has the CPU
+seconds of the first one; it compiles nothing.
 """
 
 from __future__ import annotations
@@ -119,8 +120,10 @@ def one(solver: str, model: str, size: int, discount: float, kind: str, least: f
         print(*peers.timed(functools.partial(call, problem(mdp, model, kind, least), setting)))
         return
     found = []
-    timing = peers.timed(lambda: found.append(arnpg.solve(mdp, criterion(model, kind, least))) or found[0].objective)
-    print(*timing, found[0].relative_gap if found[0].certified else np.inf, len(found[0].trace))
+    call = lambda: found.append(arnpg.solve(mdp, criterion(model, kind, least))) or found[0].objective  # noqa: E731
+    first = peers.timed(call)
+    again = peers.timed(call) if size < 100_000 else first
+    print(*again, found[0].relative_gap if found[0].certified else np.inf, len(found[0].trace), first.cpu)
 
 
 def cell(line: str, best: float) -> str:
@@ -133,8 +136,9 @@ def cell(line: str, best: float) -> str:
 def ours(line: str) -> tuple[str, float]:
     if line.startswith(">") or line == "fails":
         return line, np.nan
-    cpu, wall, objective, memory, gap, rounds = map(float, line.split())
-    return f"{cpu:.3g} / {wall:.3g}, gap {gap:.0e}, {rounds:.0f} rounds, {memory:.0f} MB", objective
+    cpu, wall, objective, memory, gap, rounds, first = map(float, line.split())
+    told = f"{cpu:.3g} / {wall:.3g}, first {first:.3g}, gap {gap:.0e}, {rounds:.0f} rounds, {memory:.0f} MB"
+    return told, objective
 
 
 def row(model: str, size: int, discount: float, kind: str, least: float, solvers: list[str], seconds: float) -> str:
