@@ -284,6 +284,13 @@ def test_prism_files_are_built_by_storm(tmp_path: Path, monkeypatch: pytest.Monk
     assert int(mdp.allowed.sum()) == 7
     best = arnpg.solve(mdp, arnpg.Constrained(arnpg.Linear({"length": -1.0}), at_most={"energy": 8.0}))
     assert best.certified
+    import stormpy
+
+    jani, _ = stormpy.parse_prism_program(str(tmp_path / "q.prism")).to_jani([])
+    (tmp_path / "q.jani").write_text(str(jani))
+    same = MDP.from_prism(tmp_path / "q.jani", {"N": 3}, discount=0.9, rewards=["length", "energy"])
+    again = arnpg.solve(same, arnpg.Constrained(arnpg.Linear({"length": -1.0}), at_most={"energy": 8.0}))
+    assert again.objective == pytest.approx(best.objective, rel=1e-6)
     with pytest.raises(ModelError, match=r"has the reward structures energy, length, not heat"):
         MDP.from_prism(tmp_path / "q.prism", {"N": 3}, discount=0.9, rewards=["heat"])
     with pytest.raises(ModelError, match="does not exist"):
