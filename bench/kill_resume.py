@@ -42,7 +42,7 @@ def kill(folder: pathlib.Path, kind: tuple[str, str], in_save: bool, draws: rand
     time.sleep(draws.uniform(0, 0.5))
     while in_save and not saving.exists() and process.poll() is None:
         pass
-    time.sleep(draws.uniform(0, 0.04) if in_save else 0)
+    time.sleep(draws.uniform(0, 0.015) if in_save else 0)
     process.kill()
     if process.wait() != -9:
         raise SystemExit("a run ended before it was killed; raise STEPS")

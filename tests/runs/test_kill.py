@@ -16,6 +16,15 @@ VICTIM = [sys.executable, victim.__file__]
 STEPS = 40_000  # about 80 checkpoints
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_once(tmp_path_factory):
+    """What one victim has compiled, the next two dozen need not."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("xla")))
+        environment.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        yield
+
+
 def start(folder, *words, steps=STEPS):
     """The victim, when its first chunk is done."""
     up = pathlib.Path(f"{folder}.up")
