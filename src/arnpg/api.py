@@ -149,10 +149,7 @@ def _solve_plain(
 
     def on_chunk(chunk: Chunk) -> bool:
         if progress is not None:
-            values = chunk.trace.values[-1]
-            objective, violation = float(criterion.value(values)), float(criterion.violation(values))
-            gap_now = reference.bound - objective
-            progress(Progress(chunk.done, steps, values, objective, violation, gap_now, chunk.seconds))
+            progress(_shown(criterion, reference.bound, steps, chunk))
         best = chunk.carry.tally
         enough = 0.5 * gap * relative_scale(criterion, reference.values, 0.0)
         return float(best.violation) == 0 and reference.bound - float(best.objective) <= enough
@@ -166,6 +163,13 @@ def _solve_plain(
     error = objective_error(kernel, criterion, found.policy.probabilities)
     told = Told(method, how, candidates, _run_trace(criterion, ran), notes, time.monotonic() - began)
     return answer(mdp, words, found, reference, error, gap, told)
+
+
+def _shown(criterion: Criterion, bound: float, steps: int, chunk: Chunk) -> Progress:
+    """The last iterate of a chunk."""
+    values = chunk.trace.values[-1]
+    objective, violation = float(criterion.value(values)), float(criterion.violation(values))
+    return Progress(chunk.done, steps, values, objective, violation, bound - objective, chunk.seconds)
 
 
 def _candidates(kernel: AbstractKernel, criterion: Criterion, ran: Run) -> dict[str, Candidate]:
