@@ -1,6 +1,6 @@
-"""What `acrobot-reliable` was tuned on: equal budgets for a steady ARNPG-EPD, NPG-PD and CRPO, on seeds of their own.
+"""What `acrobot-reliable` was tuned on: rows for a steady ARNPG-EPD, NPG-PD and CRPO, on seeds of their own; ablation.
 
-    python bench/acrobot_tuning.py [NAME ...]
+    python bench/acrobot_tuning.py [NAME ...]      (E, N, C: three settings each of a method; A: E2 without a part)
 
 A row is 300 iterations on six seeds (100 to 105), none of which the experiment uses; final values are means of the last
 20 iterations. About 70 CPU seconds a row.
@@ -29,6 +29,9 @@ GRID = {
     "E1": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 5e-4, "margin": 0.1}),
     "E2": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 2e-3, "margin": 0.1}),
     "E3": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 2e-3, "margin": 0.06}),
+    "A1": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 2e-3, "margin": 0.0}),
+    "A2": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 2e-3, "margin": 0.1, "damping": 2e-3}),
+    "A3": Row("arnpg-epd-steady", LIMIT, {**STEADY, "dual_step": 2e-3, "margin": 0.1, "clip": 1e6}),
     "N1": Row("npg-pd", 0.9 * LIMIT, {"dual_step": 2e-3}),
     "N2": Row("npg-pd", 0.9 * LIMIT, {"dual_step": 5e-4}),
     "N3": Row("npg-pd", 0.9 * LIMIT, {"dual_step": 1e-3}),
