@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests" / "runs"
 PLACES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(TESTS)])}
-STEPS = {"exact": 40_000, "sampled": 4_000}
+STEPS = {"exact": 40_000, "sampled": 10_000}
 DIGEST = """
 import agreement, hashlib, sys, victim
 found = victim.run(sys.argv[1], int(sys.argv[2]), "batch" in sys.argv, sampled="sampled" in sys.argv)

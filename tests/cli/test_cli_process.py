@@ -189,3 +189,19 @@ def test_a_fresh_process_answers_soon(shell, model):
         assert shell("solve", model, "--maximize", "throughput", "--at-least", "battery=3").returncode == 0
         times.append(time.monotonic() - began)
     assert min(times) < 9  # the promise is 3 s on an idle machine; this one may be shared
+
+
+@pytest.mark.parametrize(("exception", "code"), [("KeyboardInterrupt", 130), ("cli.Terminated", 143)])
+def test_an_interrupted_command_ends_without_taking_the_interpreter_down(exception, code):
+    """Compiled code may be running on other threads; at exit it has crashed the process (signal 11, not code 130)."""
+    script = (
+        "import atexit, sys, arnpg.cli as cli\n"
+        "atexit.register(print, 'taken down')\n"
+        f"def interrupted(arguments): print('working'); raise {exception}\n"
+        "cli._dispatch = interrupted\n"
+        "sys.exit(cli.main())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8")
+    assert ran.returncode == code
+    assert ran.stdout == "working\n"
+    assert "nothing was left half-written" in ran.stderr

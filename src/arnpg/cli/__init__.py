@@ -9,7 +9,9 @@ A subcommand is a module of this package with ``main(argv) -> int``. It reads it
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ from arnpg.cli.terminal import complain, prepare_streams, write
 __all__ = ["BAD_INPUT", "COMMANDS", "FAULTY", "NOT_CERTIFIED", "STORAGE", "main"]
 
 BAD_INPUT, NOT_CERTIFIED, FAULTY, STORAGE = 2, 3, 4, 5
+SIGNALLED = 128  # and the signal's number
 
 COMMANDS = {
     "solve": "find the best policy of a known model, with a certified gap",
@@ -56,14 +59,25 @@ class Terminated(BaseException):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; returns the exit code."""
+    """Run one subcommand; returns the exit code, or ends an interrupted process that is the command itself."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     prepare_streams()
     restore = _listen()
     try:
-        return _guarded(arguments)
+        code = _guarded(arguments)
     finally:
         restore()
+    if argv is None and code > SIGNALLED:
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """At once: compiled code may still be running, and taking the interpreter down around it has crashed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -108,10 +122,10 @@ def _guarded(arguments: list[str]) -> int:
         return STORAGE
     except KeyboardInterrupt:
         complain("interrupted; nothing was left half-written")
-        return 128 + signal.SIGINT
+        return SIGNALLED + signal.SIGINT
     except Terminated:
         complain("terminated; nothing was left half-written")
-        return 128 + signal.SIGTERM
+        return SIGNALLED + signal.SIGTERM
 
 
 def _listen() -> Callable[[], None]:
