@@ -95,6 +95,13 @@ EXPERIMENTS = {
         1200,
         30,
     ),
+    "hopper": Entry(
+        "arnpg.experiments.hopper:Hopper",
+        "Section 5.3, Hopper",
+        "Hopper under a limit on its speed: ARPPO-EPD, FOCOPS, NPG-PD, CRPO",
+        2400,
+        30,
+    ),
 }
 
 
