@@ -16,10 +16,9 @@ It goes in four small steps, each of which knows nothing of the others:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -31,7 +30,7 @@ from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.evaluation import Notion
 from arnpg.loop import Chunk, Run, run_batch
-from arnpg.neural.host_inner_loop import HostInnerLoop
+from arnpg.neural.host_inner_loop import environments_closed
 from arnpg.neural.stored import activation_name
 from arnpg.plan import Plan, prepare
 from arnpg.runs.progress import Progress, Reporter, SilentReporter
@@ -112,7 +111,7 @@ def carry_out(
     told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
     if out is None:
         on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
-        with _closing(plan):
+        with environments_closed(plan.algorithm.inner):
             return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
     activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
     config = {
@@ -123,7 +122,7 @@ def carry_out(
         "settings": plan.settings,
         **({"command": command} if command is not None else {}),
     }
-    with _closing(plan):
+    with environments_closed(plan.algorithm.inner):
         trial = run_trial(
             out,
             algorithms,
@@ -167,16 +166,6 @@ def _every(seconds: float, iterations: int | None, step_iterations: int) -> Ever
     if isinstance(iterations, bool) or not iterations >= 1:
         raise SettingsError(f"checkpoint_iterations must be at least 1, got {iterations}; or give checkpoint_every.")
     return Every(seconds, max(iterations / step_iterations, 1))
-
-
-@contextlib.contextmanager
-def _closing(plan: Plan) -> Iterator[None]:
-    """Environments of the host are closed at the end, whatever it is."""
-    try:
-        yield
-    finally:
-        if isinstance(plan.algorithm.inner, HostInnerLoop):
-            plan.algorithm.inner.close()
 
 
 def _trained(plan: Plan, ran: Run) -> TrainedRun:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.parser import UsageError, did_you_mean
+from arnpg.cli.this_folder import see_this_folder
 
 if TYPE_CHECKING:
     from arnpg.envs.find import Environment
@@ -51,10 +52,11 @@ def _named(name: str, envs: Any) -> Any:
         )
     if not colon:
         return name
+    see_this_folder()
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
+        raise UsageError(f"{name} cannot be imported: {error}; is it in this folder, or on PYTHONPATH?") from error
     ours = envs.AbstractEnvironment | envs.AbstractHostEnvironment
     if isinstance(found, type) and not issubclass(found, ours):
         return found

@@ -6,7 +6,6 @@ the training collects anyway: totals of a path of 500 steps, averaged over 10 pa
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from arnpg.envs.find import Environment
 from arnpg.experiments.experiment import Arrays, Stages
 from arnpg.experiments.statistics import band
 from arnpg.loop import run_batch
-from arnpg.neural.host_inner_loop import HostInnerLoop
+from arnpg.neural.host_inner_loop import environments_closed
 from arnpg.neural.natural_gradient import NaturalGradient, TrustRegion
 from arnpg.neural.networks import Network
 from arnpg.neural.rollout import Rollout
@@ -55,13 +54,12 @@ def region(max_kl: float, damping: float, share: float) -> TrustRegion:
 
 
 def train(setup: Setup, seeds: Sequence[int]) -> Arrays:
-    """``values``, ``dual``, ``kl``, episodes' ``length`` of each seed and step; equal seeds start from equal policies."""
+    """``values``, ``dual``, ``kl`` and ``length`` of each seed and step; equal seeds start from equal policies."""
     settings = dict(setup.settings)
     algorithm = METHODS[setup.method](setup.env, setup.criterion.bind(setup.env.names), **settings)
     keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
     steps = max(setup.iterations // settings.get("micro_steps", 1), 1)
-    host = isinstance(algorithm.inner, HostInnerLoop)
-    with contextlib.closing(algorithm.inner) if host else contextlib.nullcontext():
+    with environments_closed(algorithm.inner):
         trace = run_batch([algorithm] * len(seeds), steps, keys=keys).trace
     length = np.asarray(trace.inner.episode_length)
     return {"values": trace.values, "dual": trace.dual, "kl": trace.inner.kl, "length": length}

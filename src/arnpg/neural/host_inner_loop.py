@@ -7,6 +7,8 @@ a batch in the units of the policy that collected it, the policy after a micro s
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,7 +21,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from arnpg.envs.env import BoxActions
 from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import SettingsError
-from arnpg.inner_loop import InnerInfo
+from arnpg.inner_loop import AbstractInnerLoop, InnerInfo
 
 from .advantages import AbstractAdvantages, GeneralisedAdvantages
 from .combine import AbstractCombine, Together
@@ -34,9 +36,19 @@ from .standardise import Standardised, Statistics
 from .update import AbstractUpdate
 from .values import AbstractValue, EpisodeTotal, episode_lengths
 
-__all__ = ["HostInnerLoop", "HostWork"]
+__all__ = ["HostInnerLoop", "HostWork", "environments_closed"]
 
 SMALL = Network((64, 64), jnp.tanh)
+
+
+@contextlib.contextmanager
+def environments_closed(inner: AbstractInnerLoop) -> Iterator[None]:
+    """Around a run: environments of the host are closed at its end, whatever that is."""
+    try:
+        yield
+    finally:
+        if isinstance(inner, HostInnerLoop):
+            inner.close()
 
 
 class HostWork(eqx.Module):

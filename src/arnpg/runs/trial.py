@@ -7,7 +7,6 @@ result is always put together from these two, so that it is the same in every bi
 from __future__ import annotations
 
 import functools
-import io
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from arnpg.errors import ArnpgError, EnvironmentFault, SettingsError, StorageErr
 from arnpg.loop import Carry, Chunk, Run, Watch
 from arnpg.method import Algorithm
 from arnpg.runs.checkpoint import Checkpoints, Loaded
-from arnpg.runs.files import write_atomic
+from arnpg.runs.fault_file import write_fault
 from arnpg.runs.folder import RunFolder
 from arnpg.runs.job import Job, job
 from arnpg.runs.loggers import JsonlLogger, Logger, Loggers
@@ -30,9 +29,7 @@ from arnpg.runs.progress import Reporter, SilentReporter
 from arnpg.runs.signals import Stop, listening
 from arnpg.runs.trace import TraceFile
 
-__all__ = ["FAULT", "About", "Every", "run_trial"]
-
-FAULT = "fault.npz"  # from which a broken environment can be replayed
+__all__ = ["About", "Every", "run_trial"]
 
 
 class Every(NamedTuple):
@@ -158,7 +155,7 @@ class _Trial:
             self.job.run(self.job.steps - self.done, self.carry, self.on_chunk)
         except ArnpgError as error:
             if isinstance(error, EnvironmentFault):
-                write_atomic(self.folder.path / FAULT, _archived(error.details))
+                write_fault(self.folder.path, error)
             if self.done > self.saved_step and not isinstance(error, StorageError):
                 self.save()
             raise
@@ -239,12 +236,3 @@ def _last(result: Run) -> dict[str, Any]:
     """What a summary shows: the values of the last step, for each algorithm of a batch."""
     values = np.asarray(result.trace.values)
     return {"values": values[..., -1, :].tolist()}
-
-
-def _archived(arrays: Mapping[str, Any]) -> bytes:
-    """An ``.npz`` file in memory; what would need pickle is written as text."""
-    plain = {name: np.asarray(value) for name, value in arrays.items()}
-    plain = {name: value if value.dtype != object else np.asarray(str(value)) for name, value in plain.items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, **plain)  # type: ignore[arg-type]
-    return buffer.getvalue()
