@@ -109,20 +109,11 @@ def carry_out(
     algorithms = [plan.algorithm] * len(plan.seeds)
     keys = jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
     told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
-    if out is None:
-        on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
-        with environments_closed(plan.algorithm.inner):
-            return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
-    activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
-    config = {
-        "environment": _name(plan.env),
-        "criterion": plan.words.describe(plan.env.names),
-        "method": plan.method,
-        "seeds": list(plan.seeds),
-        "settings": plan.settings,
-        **({"command": command} if command is not None else {}),
-    }
     with environments_closed(plan.algorithm.inner):
+        if out is None:
+            on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
+            return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
+        activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
         trial = run_trial(
             out,
             algorithms,
@@ -130,18 +121,32 @@ def carry_out(
             keys=keys,
             checkpoint_every=every,
             resume=resume,
-            config=config,
+            config=_config(plan, command),
             seed=plan.seeds[0],
             progress=reporter,
             parents=parents,
             kind="train",
-            about=About(
-                {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()},
-                told,
-                lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE),
-            ),
+            about=_about(plan, told),
         )
     return _trained(plan, trial)
+
+
+def _config(plan: Plan, command: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the run's ``config.json`` records."""
+    return {
+        "environment": _name(plan.env),
+        "criterion": plan.words.describe(plan.env.names),
+        "method": plan.method,
+        "seeds": list(plan.seeds),
+        "settings": plan.settings,
+        **({"command": command} if command is not None else {}),
+    }
+
+
+def _about(plan: Plan, told: Callable[[Chunk], str]) -> About:
+    """Names of the trace's entries, the progress in words, and the archive at the end."""
+    entries = {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()}
+    return About(entries, told, lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE))
 
 
 def _checked(told: Callable[[Chunk], str]) -> Callable[[Chunk], str]:
@@ -168,13 +173,13 @@ def _every(seconds: float, iterations: int | None, step_iterations: int) -> Ever
     return Every(seconds, max(iterations / step_iterations, 1))
 
 
-def _trained(plan: Plan, ran: Run) -> TrainedRun:
-    rows, inner = ran.trace, plan.algorithm.inner
+def _trace(plan: Plan, ran: Run) -> TrainingTrace:
+    rows = ran.trace
     values = np.asarray(rows.values, float)
     slack = values @ np.asarray(plan.criterion.rows).T - np.asarray(plan.criterion.thresholds)
     flat = values.reshape(-1, values.shape[-1])
     objective = np.array([float(plan.criterion.value(row)) for row in flat]).reshape(values.shape[:2])
-    trace = TrainingTrace(
+    return TrainingTrace(
         iterations=np.cumsum(rows.micro_steps[0]),
         env_steps=np.cumsum(rows.inner.env_steps[0]),
         values=values,
@@ -186,7 +191,10 @@ def _trained(plan: Plan, ran: Run) -> TrainedRun:
         entropy=rows.inner.entropy,
         episode_length=np.asarray(rows.inner.episode_length),
     )
-    parts: Any = inner
+
+
+def _trained(plan: Plan, ran: Run) -> TrainedRun:
+    parts: Any = plan.algorithm.inner
     notions = parts.values if isinstance(parts.values, tuple) else (parts.values,) * len(plan.env.names)
     return TrainedRun(
         environment=_name(plan.env),
@@ -200,7 +208,7 @@ def _trained(plan: Plan, ran: Run) -> TrainedRun:
         settings=plan.settings,
         observation_size=plan.env.observation_size,
         notion=Notion(notions, parts.rollout.steps, parts.discount),
-        trace=trace,
+        trace=_trace(plan, ran),
         last=ran.last,
         best=ran.best,
         seconds=ran.seconds,

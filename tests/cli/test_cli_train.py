@@ -115,6 +115,23 @@ def test_environments_of_ones_own(command, tmp_path, monkeypatch):
     assert "mine:NOTHING is a int, not an environment" in err
 
 
+def test_environments_of_gymnasium(command):
+    """Objectives by where they come from; `evaluate` knows them from the folder, or is told."""
+    small = ["--iterations", "2", "--set", "policy.hidden=8", "critic.hidden=8", "rollout.paths=2", "rollout.steps=30"]
+    world = ["--objectives", "up=reward", "--time-limit", "20", "--backend", "gymnasium"]
+    limit = ["--at-most", "up=5", "--discounted", "up=0.5", "--method", "focops", "--quiet"]
+    code, out, err = command("train", "CartPole-v1", "--maximize", "up", *limit, *world, *small, "--out", "gym")
+    assert code == 0, err
+    assert "CartPole-v1" in out
+    code, out, err = command("evaluate", "gym", "--episodes", "3")
+    assert code == 0, err
+    assert "up" in out
+    assert command("evaluate", "gym/trained.npz", "--episodes", "3", *world)[0] == 0
+    code, _, err = command("train", "CartPole-v1", "--maximize", "up", "--objectives", "up", *small)
+    assert code == 2
+    assert "--objectives takes NAME=SOURCE" in err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.environment import make_environment
+from arnpg.cli.host_flags import add_host_flags, host_options
 from arnpg.cli.parser import Parser, UsageError
 from arnpg.cli.terminal import Section, show
 
@@ -38,6 +39,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--which", metavar="W", default="last", help="last, or best: the best policy seen")
     parser.add_argument("--seed", metavar="S", default="0", help="of the episodes (default 0)")
     parser.add_argument("--env", metavar="ENV", help="the environment (default: what it was trained on)")
+    add_host_flags(parser)
     given = parser.read(argv)
     if given is None:
         return 0
@@ -46,8 +48,8 @@ def main(argv: list[str]) -> int:
     for flag in ("episodes", "seed"):
         if not getattr(given, flag).isdigit():
             raise UsageError(f"--{flag} must be a whole number, got {getattr(given, flag)!r}.")
-    run, name = _load(Path(given.run))
-    env = make_environment(given.env or name)
+    run, name, host = _load(Path(given.run))
+    env = make_environment(given.env or name, **{**host, **host_options(given)})
     from arnpg.trained import evaluate_run
 
     for deterministic in (False, True):
@@ -63,22 +65,23 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _load(path: Path) -> tuple[TrainedRun, str]:
-    """The run, and the name of its environment."""
+def _load(path: Path) -> tuple[TrainedRun, str, dict[str, Any]]:
+    """The run, the name of its environment, and what that was made with."""
     from arnpg.runs.folder import RunFolder
     from arnpg.trained import TrainedRun
     from arnpg.training import ARCHIVE
 
     if not path.is_dir():
         run = TrainedRun.load(path)
-        return run, _own(run.environment)
+        return run, _own(run.environment), {}
     folder = RunFolder.open(path)
     if folder.kind != "train":
         raise UsageError(f"{path} is a run of kind {folder.kind!r}; only what `arnpg train` left can be evaluated.")
     if not folder.finished:
         raise UsageError(f"{path} is not finished; `arnpg resume {path}` continues it.")
     run = TrainedRun.load(path / ARCHIVE)
-    return run, (folder.config.get("command") or {}).get("env") or _own(run.environment)
+    command = folder.config.get("command") or {}
+    return run, command.get("env") or _own(run.environment), command.get("host", {})
 
 
 def _own(name: str) -> str:

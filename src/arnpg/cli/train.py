@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion
 from arnpg.cli.environment import ENVIRONMENTS, make_environment
+from arnpg.cli.host_flags import add_host_flags, host_options, whole
 from arnpg.cli.parser import Parser, UsageError, pairs
 from arnpg.cli.terminal import complain, write
 
@@ -47,13 +47,13 @@ def main(argv: list[str]) -> int:
         return 0
     if given.env is None:
         raise UsageError(f"which environment? {', '.join(ENVIRONMENTS)}, or module:Name.")
-    first, count = _whole("--seed", given.seed), _whole("--seeds", given.seeds)
+    first, count = whole("--seed", given.seed), whole("--seeds", given.seeds)
     command = {
         "env": given.env,
-        "host": _host_options(given),
+        "host": host_options(given),
         "criterion": {**criterion_words(given), "discounted": pairs("--discounted", given.discounted)},
         "method": given.method,
-        "iterations": _whole("--iterations", given.iterations),
+        "iterations": whole("--iterations", given.iterations),
         "seeds": list(range(first, first + count)),
         "settings": _settings(given.set),
     }
@@ -79,13 +79,9 @@ def _parser() -> Parser:
     )
     parser.add_argument("env", nargs="?", metavar="ENV", help="an environment, see below")
     add_criterion_flags(parser)
-    host = parser.add_argument_group("environments of Gymnasium")
-    host.add_argument("--objectives", nargs="+", action="append", metavar="NAME=SOURCE", help="reward, info:x, ...")
-    host.add_argument("--discounted", nargs="+", action="append", metavar="NAME=D", help="limits on discounted values")
-    host.add_argument("--backend", metavar="B", help="auto (default), envpool or gymnasium")
-    host.add_argument("--time-limit", metavar="T", help="steps of an episode, where the environment has no limit")
-    host.add_argument("--workers", metavar="N", help="processes for slow environments (default none)")
+    add_host_flags(parser)
     how = parser.add_argument_group("how")
+    how.add_argument("--discounted", nargs="+", action="append", metavar="NAME=D", help="limits on discounted values")
     how.add_argument("--method", metavar="M", help="arnpg-epd, npg-pd, crpo, ... (default: what suits the criterion)")
     how.add_argument("--seeds", metavar="N", default="1", help="how many runs (default 1)")
     how.add_argument("--seed", metavar="S", default="0", help="the first one's seed (default 0)")
@@ -124,32 +120,6 @@ def _train(plan: Plan, folder: Path, command: dict[str, Any], quiet: bool, resum
     if run.labels and not run.feasible.all():
         complain(f"{int((~run.feasible).sum())} of {len(run.seeds)} seeds end beyond a limit.")
     return 0
-
-
-def _host_options(given: argparse.Namespace) -> dict[str, Any]:
-    """What only environments of Gymnasium are asked; nothing where nothing is given."""
-    found: dict[str, Any] = {}
-    if given.objectives:
-        found["objectives"] = dict(_source(word) for group in given.objectives for word in group)
-    if given.backend:
-        found["backend"] = given.backend
-    for name in ("time_limit", "workers"):
-        if getattr(given, name) is not None:
-            found[name] = _whole("--" + name.replace("_", "-"), getattr(given, name))
-    return found
-
-
-def _source(word: str) -> tuple[str, str]:
-    name, _, source = word.partition("=")
-    if not name or not source:
-        raise UsageError(f"--objectives takes NAME=SOURCE, such as cost=info:cost, got {word!r}.")
-    return name, source
-
-
-def _whole(flag: str, text: str) -> int:
-    if not text.isdigit():
-        raise UsageError(f"{flag} must be a whole number, got {text!r}.")
-    return int(text)
 
 
 def _settings(groups: list[list[str]] | None) -> dict[str, str]:

@@ -97,6 +97,8 @@ class Hopper(AbstractExperiment):
 
     def setups(self) -> dict[str, Setup]:
         """What each variant runs with."""
+        env = make_host(self.environment, {"return": "reward", "speed": speed}, time_limit=self.time_limit)
+        criterion = Constrained("return", at_most={"speed": Discounted(self.limit, self.discount)})
         shared = {
             "policy": Network(tuple(self.hidden), jnp.tanh, output_scale=0.1),
             "critic": Network(tuple(self.hidden), jnp.tanh),
@@ -104,8 +106,15 @@ class Hopper(AbstractExperiment):
             "values": (values.EpisodeTotal(), values.Discounted(self.discount)),
             "discount": self.discount,
         }
+        return {
+            name: Setup(method, env, criterion, self.iterations, {**shared, **own})
+            for name, (method, own) in self._variants().items()
+        }
+
+    def _variants(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The method of each variant, and what it has of its own."""
         trusted = region(self.max_kl, self.damping, 1.0)
-        variants: dict[str, tuple[str, dict[str, Any]]] = {
+        ours = {
             f"ARPPO-EPD, t_k = {count}": (
                 "arppo-epd",
                 {
@@ -116,20 +125,10 @@ class Hopper(AbstractExperiment):
             )
             for count in self.micro_steps
         }
-        variants["FOCOPS"] = (
-            "focops",
-            {"dual_step": self.dual_step, "cap": self.cap, "update": self._passes(0.0)},
-        )
-        variants["NPG-PD"] = ("npg-pd", {"dual_step": self.dual_step, "update": trusted})
-        variants["CRPO"] = (
-            "crpo",
-            {"tolerance": self.tolerance, "max_kl": (self.max_kl,) * 2, "update": trusted},
-        )
-        env = make_host(self.environment, {"return": "reward", "speed": speed}, time_limit=self.time_limit)
-        criterion = Constrained("return", at_most={"speed": Discounted(self.limit, self.discount)})
-        return {
-            name: Setup(method, env, criterion, self.iterations, {**shared, **own})
-            for name, (method, own) in variants.items()
+        return ours | {
+            "FOCOPS": ("focops", {"dual_step": self.dual_step, "cap": self.cap, "update": self._passes(0.0)}),
+            "NPG-PD": ("npg-pd", {"dual_step": self.dual_step, "update": trusted}),
+            "CRPO": ("crpo", {"tolerance": self.tolerance, "max_kl": (self.max_kl,) * 2, "update": trusted}),
         }
 
     def stages(self) -> tuple[str, ...]:
