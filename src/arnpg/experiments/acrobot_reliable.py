@@ -64,7 +64,7 @@ class AcrobotReliable(AbstractExperiment):
     steady_damping: float = 0.02
     steady_margin: float = 0.1
     steady_clip: float = 0.2
-    npg_dual_step: float = 2e-3
+    npg_dual_step: float = 5e-4
     npg_margin: float = 0.1
     crpo_tolerance: float = 0.5
     crpo_margin: float = 0.0
