@@ -209,3 +209,5 @@ def test_bad_settings_are_refused():
         Rollout(paths=0)
     with pytest.raises(ValueError, match="minibatch must be at least 1, got 0"):
         loop(fit=NeuralInnerLoop(CartPole()).fit.__class__(minibatch=0))
+    with pytest.raises(ValueError, match="max_kl must be a finite number > 0, got 0"):
+        TrustRegion(max_kl=0)

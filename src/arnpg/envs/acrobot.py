@@ -1,4 +1,4 @@
-"""Acrobot-v1, identical to Gymnasium's step by step, with the objectives of the paper's experiments (Section 5.2).
+"""Acrobot-v1, identical to Gymnasium's step by step, with the objectives of the paper's experiments (Section 5.3).
 
 A two-link pendulum with a motor in its elbow (Sutton and Barto's dynamics), integrated by one Runge-Kutta step of
 order 4 over 0.2 s.  ``CONSTRAINED`` are the reward and the two costs of the constrained experiment, ``TWO_REWARDS`` the

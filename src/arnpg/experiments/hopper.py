@@ -1,4 +1,4 @@
-"""Hopper under a limit on its speed: ARPPO-EPD against FOCOPS, NPG-PD and CRPO (Section 5.3)."""
+"""Hopper under a limit on its speed: ARPPO-EPD against FOCOPS, NPG-PD and CRPO (Appendix A.3)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def speed(transition: HostTransition) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Hopper(AbstractExperiment):
-    """Settings of Section 5.3 and of the authors' scripts.
+    """Settings of Appendix A.3 and of the authors' scripts.
 
     Attributes:
         environment: Hopper-v3 in the paper, which EnvPool has.
@@ -63,7 +63,7 @@ class Hopper(AbstractExperiment):
     """
 
     name: ClassVar[str] = "hopper"
-    place: ClassVar[str] = "Section 5.3, Hopper"
+    place: ClassVar[str] = "Appendix A.3"
     about: ClassVar[str] = "Hopper under a limit on its speed: ARPPO-EPD, FOCOPS, NPG-PD, CRPO"
 
     environment: str = "Hopper-v3"

@@ -97,7 +97,7 @@ EXPERIMENTS = {
     ),
     "hopper": Entry(
         "arnpg.experiments.hopper:Hopper",
-        "Section 5.3, Hopper",
+        "Appendix A.3",
         "Hopper under a limit on its speed: ARPPO-EPD, FOCOPS, NPG-PD, CRPO",
         2400,
         30,

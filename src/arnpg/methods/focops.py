@@ -12,7 +12,7 @@ __all__ = ["FOCOPS"]
 
 
 class FOCOPS(AbstractAnchorMethod):
-    """``nu <- clip(nu + eta' (b - V(pi_k)), 0, cap)``, then a step on ``r_1 + sum_i nu_i r_i`` (Section 5.3, Hopper).
+    """``nu <- clip(nu + eta' (b - V(pi_k)), 0, cap)``, then a step on ``r_1 + sum_i nu_i r_i`` (Appendix A.3).
 
     With a proximal inner loop without anchor it is FOCOPS; it runs on any other.
     """

@@ -7,7 +7,7 @@ With the value ``V(s_{t+1})`` of the state that really followed (before any rese
 
 ``lambda = 1`` is the Monte-Carlo return less the baseline, with a bootstrap where the future is unseen: at a truncation
 and at the path's end.  The authors' scripts use neither that bootstrap nor the stop at a reset; ``MonteCarlo`` has both
-as settings (Section 5.2, advantages of Acrobot).
+as settings (Section 5.3, advantages of Acrobot).
 """
 
 from __future__ import annotations

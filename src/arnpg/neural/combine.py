@@ -1,4 +1,4 @@
-"""One advantage from those of m objectives: ``<G, A> + penalty``, and in which units (Section 5.2).
+"""One advantage from those of m objectives: ``<G, A> + penalty``, and in which units (Section 5.3).
 
 A trust region or a clipped ratio fixes the size of a step; units then decide how much an objective counts. ``Together``
 keeps the exchange rate that the weights state, in the rewards' own units; ``Each`` makes a weight of 1 mean as much for

@@ -1,4 +1,4 @@
-"""The fit of m critics to their targets (Section 5.2): one pass of Adam over shuffled parts of the batch."""
+"""The fit of m critics to their targets (Section 5.3): one pass of Adam over shuffled parts of the batch."""
 
 from __future__ import annotations
 

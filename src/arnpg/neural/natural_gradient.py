@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from arnpg.errors import SettingsError
+from arnpg.inner_loop import require_positive
 
 from .fisher import fisher_product
 from .networks import AbstractDistribution, AbstractPolicy
@@ -124,6 +125,7 @@ class TrustRegion(AbstractUpdate):
     test_kl: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self) -> None:
+        require_positive("max_kl", self.max_kl)
         if not 0 < self.backtrack < 1:
             raise SettingsError(f"backtrack must lie in (0, 1), got {self.backtrack}; the paper's runs use .5.")
         if self.max_trials < 1:

@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons: softmax and diagonal Gaussian policies, and critics for m objectives (Section 5.2).
+"""Multi-layer perceptrons: softmax and diagonal Gaussian policies, and critics for m objectives (Section 5.3).
 
 A policy maps observations to a distribution.  A distribution is a pytree of its free parameters (logits; mean and log
 standard deviation), so that it can be differentiated, and knows the Fisher metric in these parameters:

@@ -1,6 +1,6 @@
 """Proximal updates: passes of Adam over shuffled parts of the batch, for a loss that stays near the old policy.
 
-``ProximalLoss`` is that of FOCOPS, and with the anchor's term that of ARPPO (Section 5.3, Hopper). For each sample,
+``ProximalLoss`` is that of FOCOPS, and with the anchor's term that of ARPPO (Appendix A.3). For each sample,
 with ``ratio = pi/pi_old (a|s)``,
 
     [ KL(pi || pi_old) - ratio A / temperature ] [ KL(pi || pi_old) <= max_kl ] + alpha KL(pi || pi_k).

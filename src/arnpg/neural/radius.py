@@ -1,4 +1,4 @@
-"""A trust region whose size follows from how many constraints are broken (CRPO on Acrobot, Section 5.2)."""
+"""A trust region whose size follows from how many constraints are broken (CRPO on Acrobot, Section 5.3)."""
 
 from __future__ import annotations
 

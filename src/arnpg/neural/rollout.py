@@ -1,4 +1,4 @@
-"""A batch of paths collected on the device: paths x steps, with resets inside a path (Section 5.2, Acrobot)."""
+"""A batch of paths collected on the device: paths x steps, with resets inside a path (Section 5.3, Acrobot)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Observations in units of their own mean and deviation: running statistics, and a policy that knows its own.
 
 The statistics grow with every batch and belong to ``work``; a policy keeps those that it was last trained with, so that
-it means the same inside the loop, in a file and in a robot (Section 5.3, Hopper).
+it means the same inside the loop, in a file and in a robot (Appendix A.3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The value vector of a policy, estimated from each path of its batch, as the criterion means it (Section 5.2).
+"""The value vector of a policy, estimated from each path of its batch, as the criterion means it (Section 5.3).
 
 Gradients are discounted always; a criterion may speak of another notion of value.  Each objective has its own:
 the paper's Acrobot limits are on ``PathTotal``, an episodic score is ``EpisodeTotal``, the theory's is ``Discounted``.

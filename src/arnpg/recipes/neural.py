@@ -3,9 +3,9 @@
 Every recipe takes an environment of the device or of the host, a bound criterion, the settings of its method, and parts
 of the inner loop by the names of its fields (``rollout=Rollout(20, 500)``, ``policy=Network((64, 64))``).
 
-On the device the defaults are those of the Acrobot experiments (Section 5.2): batches of 10 paths of 500 steps,
-discount .98, networks of 128 x 128, KL at most .003. On the host they are those of the Hopper experiments (Section
-5.3): about 2,048 steps a batch in whole episodes, discount .99, networks of 64 x 64, and primal-dual methods weigh
+On the device the defaults are those of the Acrobot experiments (Section 5.3): batches of 10 paths of 500 steps,
+discount .98, networks of 128 x 128, KL at most .003. On the host they are those of the Hopper experiments (Appendix
+A.3): about 2,048 steps a batch in whole episodes, discount .99, networks of 64 x 64, and primal-dual methods weigh
 advantages of unit deviation, so that a dual step is relative to its limit.
 """
 
@@ -79,7 +79,7 @@ def arnpg_epd(
     dual_step: float | None = None,
     **parts: Any,
 ) -> Algorithm:
-    """Algorithm 3, with the settings of Section 5.2."""
+    """Algorithm 3, with the settings of Section 5.3."""
     inner = _trust_region(env, regularisation, parts, PRIMAL_DUAL)
     return Algorithm(EPD(criterion, _rule(micro_steps), _dual_step(env, criterion, dual_step)), inner)
 
@@ -115,7 +115,7 @@ def arnpg_omda(
 
 
 def npg_pd(env: Environment, criterion: Criterion, *, dual_step: float | None = None, **parts: Any) -> Algorithm:
-    """Ding et al. 2020, with the dual step of ARNPG-EPD (Section 5.2)."""
+    """Ding et al. 2020, with the dual step of ARNPG-EPD (Section 5.3)."""
     inner = _trust_region(env, 0.0, parts, PRIMAL_DUAL)
     return Algorithm(NPGPD(criterion, _rule(1), _dual_step(env, criterion, dual_step)), inner)
 
@@ -128,7 +128,7 @@ def crpo(
     max_kl: tuple[float, ...] = (0.003, 0.006, 0.01),
     **parts: Any,
 ) -> Algorithm:
-    """Xu et al. 2021: ``max_kl`` for each number of broken constraints, damping .006 (Section 5.2)."""
+    """Xu et al. 2021: ``max_kl`` for each number of broken constraints, damping .006 (Section 5.3)."""
     region = parts.pop("update", TrustRegion(natural_gradient=NaturalGradient(damping=0.006)))
     limits = np.asarray(max_kl, np.float32)[: len(criterion.thresholds) + 1]
     parts["update"] = ByViolations(region, criterion, tolerance, limits)
@@ -150,7 +150,7 @@ def arppo_epd(
     iterations: int = 0,
     **parts: Any,
 ) -> Algorithm:
-    """Algorithm 3 with a proximal inner loop and the anchor's KL in its loss (Section 5.3)."""
+    """Algorithm 3 with a proximal inner loop and the anchor's KL in its loss (Appendix A.3)."""
     step = _dual_step(env, criterion, dual_step, ARPPO_GAIN)
     inner = _proximal(env, regularisation, iterations, parts, PRIMAL_DUAL)
     return Algorithm(EPD(criterion, _rule(micro_steps), step), inner)
@@ -193,7 +193,7 @@ def focops(
     iterations: int = 0,
     **parts: Any,
 ) -> Algorithm:
-    """Zhang et al. 2020: the proximal inner loop without anchor, the dual between 0 and ``cap`` (Section 5.3)."""
+    """Zhang et al. 2020: the proximal inner loop without anchor, the dual between 0 and ``cap`` (Appendix A.3)."""
     step = _dual_step(env, criterion, dual_step, FOCOPS_GAIN)
     return Algorithm(FOCOPS(criterion, _rule(1), step, cap), _proximal(env, 0.0, iterations, parts, PRIMAL_DUAL))
 
