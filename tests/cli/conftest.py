@@ -42,6 +42,7 @@ def command(tmp_path, monkeypatch, capsys):
     from arnpg.cli import main
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # which pytest-xdist sets, and a pipe does not
 
     def run(*arguments):
         code = main([str(word) for word in arguments])

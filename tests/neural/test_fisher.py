@@ -96,5 +96,5 @@ def test_network_settings():
 def test_bad_settings_are_refused():
     with pytest.raises(ValueError, match=r"share must lie in \(0, 1\], got 0; 1 is the whole batch"):
         NaturalGradient(share=0)
-    with pytest.raises(ValueError, match=r"hidden must hold positive sizes, got \(0,\)"):
+    with pytest.raises(ValueError, match=r"hidden must hold whole numbers >= 1, got \(0,\)"):
         Network(hidden=(0,))
