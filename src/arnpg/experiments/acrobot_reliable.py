@@ -64,11 +64,11 @@ class AcrobotReliable(AbstractExperiment):
     steady_damping: float = 0.02
     steady_margin: float = 0.1
     steady_clip: float = 0.2
-    npg_dual_step: float = 5e-4
+    npg_dual_step: float = 2e-3
     npg_margin: float = 0.1
     crpo_tolerance: float = 0.5
-    crpo_margin: float = 0.0
-    crpo_max_kl: tuple[float, ...] = (0.003, 0.006, 0.01)
+    crpo_margin: float = 0.1
+    crpo_max_kl: tuple[float, ...] = (0.003, 0.003, 0.003)
     crpo_damping: float = 6e-3
     max_kl: float = 0.003
     damping: float = 1e-3
