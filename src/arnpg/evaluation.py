@@ -21,7 +21,7 @@ from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import SettingsError
 from arnpg.intervals import Interval, interval
 from arnpg.neural.actor import Greedy
-from arnpg.neural.host_rollout import HostRollout
+from arnpg.neural.host_rollout import collect_on_host
 from arnpg.neural.networks import AbstractPolicy
 from arnpg.neural.rollout import Batch, Rollout
 from arnpg.neural.values import AbstractValue, PathTotal, episode_lengths, path_totals
@@ -133,12 +133,12 @@ def _played_on_host(
     deterministic: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Round by round; a round ends with the longest of its episodes."""
-    rollout = HostRollout(min(episodes, SIDE_BY_SIDE), steps)
+    rollout = Rollout(min(episodes, SIDE_BY_SIDE), steps)
     totals, lengths, whole = [], [], _by_episode(notion)
     with env.open(rollout.paths, seed) as live:
         for index in range(-(-episodes // rollout.paths)):
             key = jax.random.fold_in(jax.random.key(seed), index)
-            batch = rollout.collect(live, policy, key, deterministic=deterministic, first_episodes=whole)
+            batch = collect_on_host(rollout, live, policy, key, deterministic=deterministic, first_episodes=whole)
             nothing = jnp.zeros_like(batch.rewards)
             totals.append(np.asarray(path_totals(notion.values, nothing, batch, notion.discount)))
             lengths.append(np.asarray(_lengths(notion, batch)))

@@ -10,9 +10,10 @@ from host_environments import Walk
 from arnpg.envs import BoxActions, DiscreteActions, make_host
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.neural.host_inner_loop import HostInnerLoop
-from arnpg.neural.host_rollout import HostRollout
+from arnpg.neural.host_rollout import collect_on_host
 from arnpg.neural.networks import Network, make_policy
 from arnpg.neural.numpy_actor import NumpyActor
+from arnpg.neural.rollout import Rollout
 from arnpg.neural.standardise import Standardised, Statistics
 from arnpg.neural.values import Discounted, EpisodeTotal
 
@@ -22,7 +23,7 @@ SMALL = Network((8,), jnp.tanh)
 
 
 def loop(**settings):
-    return HostInnerLoop(ENV, policy=SMALL, critic=SMALL, rollout=HostRollout(6, 20), **settings)
+    return HostInnerLoop(ENV, policy=SMALL, critic=SMALL, rollout=Rollout(6, 20), **settings)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def test_a_batch_is_what_the_environments_did(collected):
     """Rewards, flags and episode totals of a recorded batch, path by path and step by step in plain Python."""
     policy, _, work = collected
     with ENV.open(6, 0) as live:
-        batch = HostRollout(6, 20).collect(live, policy, KEY)
+        batch = collect_on_host(Rollout(6, 20), live, policy, KEY)
     places, following = batch.observations[..., 0], batch.next_observations[..., 0]
     totals, discounted = [], []
     for path in range(6):
@@ -122,7 +123,7 @@ def test_the_same_key_is_the_same_run_in_used_and_in_fresh_environments():
 
 def test_gymnasiums_own_environments_with_discrete_actions():
     env = make_host("CartPole-v1", time_limit=30)
-    inner = HostInnerLoop(env, policy=SMALL, critic=SMALL, rollout=HostRollout(3, 40))
+    inner = HostInnerLoop(env, policy=SMALL, critic=SMALL, rollout=Rollout(3, 40))
     policy, work = inner.start(KEY)
     values, work = inner.evaluate(policy, work)
     assert work.batch.actions.dtype == np.int32
@@ -133,7 +134,7 @@ def test_gymnasiums_own_environments_with_discrete_actions():
 
 def test_what_is_refused():
     with pytest.raises(SettingsError, match="rollout.steps must be at least the time limit of Walk, 8, got 5"):
-        HostInnerLoop(ENV, rollout=HostRollout(2, 5))
+        HostInnerLoop(ENV, rollout=Rollout(2, 5))
     inner = loop()
     policy, work = inner.start(KEY)
     broken = jax.tree.map(lambda leaf: leaf * jnp.nan, policy)

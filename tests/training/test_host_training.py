@@ -7,13 +7,13 @@ from host_environments import Walk
 
 import arnpg
 from arnpg.errors import ObjectiveError, SettingsError
-from arnpg.neural.host_rollout import HostRollout
 from arnpg.neural.networks import Network
 from arnpg.neural.proximal import Passes, ProximalLoss
+from arnpg.neural.rollout import Rollout
 
 OBJECTIVES = {"place": "reward", "effort": lambda t: abs(t.action[:, 0])}
 LIMITED = arnpg.Constrained("place", at_most={"effort": 2.5})
-SMALL = {"policy": Network((16,)), "critic": Network((16,)), "rollout": HostRollout(32, 8), "time_limit": 8}
+SMALL = {"policy": Network((16,)), "critic": Network((16,)), "rollout": Rollout(32, 8), "time_limit": 8}
 
 
 def train(env=Walk, criterion=LIMITED, iterations=6, **settings):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arnpg.cli.parser import Parser, UsageError
+from arnpg.cli.parser import Parser, UsageError, whole
 from arnpg.cli.terminal import Section, complain, show, write
 from arnpg.cli.this_folder import see_this_folder
 
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
         raise UsageError("which environment? Give an id such as CartPole-v1, or module:Class of your own.")
     see_this_folder()
     options = {name: _plain(text) for name, text in _named("--option", given.option).items()}
-    limit = None if given.time_limit is None else _whole("--time-limit", given.time_limit)
+    limit = None if given.time_limit is None else whole("--time-limit", given.time_limit)
     if given.replay is not None:
         return _replay(given.env, Path(given.replay), options, limit)
     from arnpg.envs.check import check_environment
@@ -58,8 +58,8 @@ def main(argv: list[str]) -> int:
         given.env,
         _named("--objective", given.objective) or None,
         time_limit=limit,
-        steps=_whole("--steps", given.steps),
-        seed=_whole("--seed", given.seed),
+        steps=whole("--steps", given.steps),
+        seed=whole("--seed", given.seed),
         options=options,
         step_timeout=_seconds(given.step_timeout),
     )
@@ -126,12 +126,6 @@ def _plain(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _whole(flag: str, text: str) -> int:
-    if not text.isdigit():
-        raise UsageError(f"{flag} must be a whole number, got {text!r}.")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.environment import make_environment
 from arnpg.cli.host_flags import add_host_flags, host_options
-from arnpg.cli.parser import Parser, UsageError
+from arnpg.cli.parser import Parser, UsageError, whole
 from arnpg.cli.terminal import Section, show
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def main(argv: list[str]) -> int:
         return 0
     if given.run is None:
         raise UsageError("which run? Give the path of its folder, or of its trained.npz.")
-    for flag in ("episodes", "seed"):
-        if not getattr(given, flag).isdigit():
-            raise UsageError(f"--{flag} must be a whole number, got {getattr(given, flag)!r}.")
+    episodes, seed = whole("--episodes", given.episodes), whole("--seed", given.seed)
     run, name, host = _load(Path(given.run))
     env = make_environment(given.env or name, **{**host, **host_options(given)})
     from arnpg.trained import evaluate_run
@@ -56,8 +54,8 @@ def main(argv: list[str]) -> int:
         found = evaluate_run(
             env,
             run,
-            episodes=int(given.episodes),
-            seed=int(given.seed),
+            episodes=episodes,
+            seed=seed,
             deterministic=deterministic,
             which=given.which,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from arnpg.cli.parser import Parser, UsageError
+from arnpg.cli.parser import Parser, UsageError, whole
 
-__all__ = ["add_host_flags", "host_options", "whole"]
+__all__ = ["add_host_flags", "host_options"]
 
 
 def add_host_flags(parser: Parser) -> None:
@@ -30,13 +30,6 @@ def host_options(given: argparse.Namespace) -> dict[str, Any]:
         if getattr(given, name) is not None:
             found[name] = whole("--" + name.replace("_", "-"), getattr(given, name))
     return found
-
-
-def whole(flag: str, text: str) -> int:
-    """A whole number, or a sentence that says which text is not one."""
-    if not text.isdigit():
-        raise UsageError(f"{flag} must be a whole number, got {text!r}.")
-    return int(text)
 
 
 def _source(word: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "UsageError", "did_you_mean", "number", "pairs"]
+__all__ = ["Parser", "UsageError", "did_you_mean", "number", "pairs", "whole"]
 
 
 class UsageError(Exception):
@@ -75,3 +75,10 @@ def number(what: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"{what} must be a number, got {text!r}.") from None
+
+
+def whole(flag: str, text: str) -> int:
+    """A whole number, or a sentence that says which text is not one."""
+    if not text.isdigit():
+        raise UsageError(f"{flag} must be a whole number, got {text!r}.")
+    return int(text)

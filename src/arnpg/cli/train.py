@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion
 from arnpg.cli.environment import ENVIRONMENTS, make_environment
-from arnpg.cli.host_flags import add_host_flags, host_options, whole
-from arnpg.cli.parser import Parser, UsageError, pairs
+from arnpg.cli.host_flags import add_host_flags, host_options
+from arnpg.cli.parser import Parser, UsageError, pairs, whole
 from arnpg.cli.terminal import complain, write
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from arnpg.experiments.experiment import AbstractExperiment, Stages
 from arnpg.experiments.statistics import above, share
 from arnpg.intervals import interval
 from arnpg.neural import values
-from arnpg.neural.host_rollout import HostRollout
 from arnpg.neural.networks import Network
 from arnpg.neural.proximal import Passes, ProximalLoss
+from arnpg.neural.rollout import Rollout
 from arnpg.report.figure import Claim, Figure, Report, Table
 
 __all__ = ["Hopper"]
@@ -102,7 +102,7 @@ class Hopper(AbstractExperiment):
         shared = {
             "policy": Network(tuple(self.hidden), jnp.tanh, output_scale=0.1),
             "critic": Network(tuple(self.hidden), jnp.tanh),
-            "rollout": HostRollout(self.paths, self.path_steps),
+            "rollout": Rollout(self.paths, self.path_steps),
             "values": (values.EpisodeTotal(), values.Discounted(self.discount)),
             "discount": self.discount,
         }

@@ -26,12 +26,12 @@ from arnpg.inner_loop import AbstractInnerLoop, InnerInfo
 from .advantages import AbstractAdvantages, GeneralisedAdvantages
 from .combine import AbstractCombine, Together
 from .critics import AdamFit
-from .host_rollout import HostRollout, LiveEnvironments
+from .host_rollout import LiveEnvironments, collect_on_host
 from .learner import AbstractNeuralInnerLoop, Learnt, same
 from .natural_gradient import TrustRegion
 from .networks import AbstractPolicy, Network
 from .penalty import AnchorPenalty
-from .rollout import Batch
+from .rollout import Batch, Rollout
 from .standardise import Standardised, Statistics
 from .update import AbstractUpdate
 from .values import AbstractValue, EpisodeTotal, episode_lengths
@@ -74,7 +74,7 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
     env: AbstractHostEnvironment
     policy: Network = Network((64, 64), jnp.tanh, output_scale=0.1)
     critic: Network = SMALL
-    rollout: HostRollout = HostRollout()
+    rollout: Rollout = Rollout(2, 1024)
     advantages: AbstractAdvantages = GeneralisedAdvantages()
     combine: AbstractCombine = Together()
     update: AbstractUpdate = TrustRegion()
@@ -140,7 +140,7 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
         statistics, batch = work.statistics, work.batch
         if not _traced(own):  # else only shapes are asked for
             with self.live.lend(self.env, self.rollout.paths) as live:
-                raw = self.rollout.collect(live, policy, own)
+                raw = collect_on_host(self.rollout, live, policy, own)
             statistics = statistics.update(np.asarray(raw.observations))
             both = (policy.seen(raw.observations), policy.seen(raw.next_observations))
             batch = eqx.tree_at(lambda b: (b.observations, b.next_observations), raw, both)

@@ -10,72 +10,48 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from arnpg.envs.host import AbstractHostBatch, AbstractHostEnvironment
-from arnpg.errors import NumericalError, SettingsError
+from arnpg.errors import NumericalError
 
 from .networks import AbstractPolicy
 from .numpy_actor import NumpyActor
-from .rollout import Batch
+from .rollout import Batch, Rollout
 
-__all__ = ["HostRollout", "LiveEnvironments"]
+__all__ = ["LiveEnvironments", "collect_on_host"]
 
 
-class HostRollout(eqx.Module):
-    """``paths`` paths of ``steps`` steps, each begun with a reset; an episode that ends inside one starts another.
+def collect_on_host(
+    rollout: Rollout,
+    live: AbstractHostBatch,
+    policy: AbstractPolicy,
+    key: PRNGKeyArray,
+    *,
+    deterministic: bool = False,
+    first_episodes: bool = False,
+) -> Batch:
+    """Run the policy in all environments side by side; raw observations, NumPy arrays.
 
-    With ``steps`` no smaller than the environment's time limit the first episode of every path is whole.
+    With ``first_episodes`` the batch ends when the first episode of every path has.
     """
-
-    paths: int = eqx.field(static=True, default=2)
-    steps: int = eqx.field(static=True, default=1024)
-
-    def __check_init__(self) -> None:
-        for name in ("paths", "steps"):
-            if getattr(self, name) < 1:
-                raise SettingsError(
-                    f"{name} must be at least 1, got {getattr(self, name)}; a batch holds paths x steps."
-                )
-
-    @property
-    def size(self) -> int:
-        """Environment steps a batch."""
-        return self.paths * self.steps
-
-    def collect(
-        self,
-        live: AbstractHostBatch,
-        policy: AbstractPolicy,
-        key: PRNGKeyArray,
-        *,
-        deterministic: bool = False,
-        first_episodes: bool = False,
-    ) -> Batch:
-        """Run the policy in all environments side by side; raw observations, NumPy arrays.
-
-        With ``first_episodes`` the batch ends when the first episode of every path has.
-        """
-        seed_key, noise_key = jax.random.split(key)
-        noise = np.asarray(policy.noise(noise_key, (self.steps, self.paths)))
-        act, rows = NumpyActor(policy, deterministic), []
-        going_on = np.ones(self.paths, bool)
-        observations = live.reset(int(jax.random.bits(seed_key, dtype="uint32")) >> 1)
-        for step in range(self.steps):
-            actions = act(observations, noise[step])
-            _check(actions, step)
-            seen = live.step(actions)
-            rows.append(
-                (observations, actions, seen.rewards, seen.next_observations, seen.terminated, seen.truncated)
-            )
-            observations = seen.observations
-            going_on &= ~(seen.terminated | seen.truncated)
-            if first_episodes and not going_on.any():
-                break
-        return Batch(*(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+    seed_key, noise_key = jax.random.split(key)
+    noise = np.asarray(policy.noise(noise_key, (rollout.steps, rollout.paths)))
+    act, rows = NumpyActor(policy, deterministic), []
+    going_on = np.ones(rollout.paths, bool)
+    observations = live.reset(int(jax.random.bits(seed_key, dtype="uint32")) >> 1)
+    for step in range(rollout.steps):
+        actions = act(observations, noise[step])
+        _check(actions, step)
+        seen = live.step(actions)
+        rows.append((observations, actions, seen.rewards, seen.next_observations, seen.terminated, seen.truncated))
+        observations = seen.observations
+        going_on &= ~(seen.terminated | seen.truncated)
+        if first_episodes and not going_on.any():
+            break
+    return Batch(*(np.stack(column) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
 
 
 class LiveEnvironments:

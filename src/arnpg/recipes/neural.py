@@ -24,12 +24,12 @@ from arnpg.method import Algorithm
 from arnpg.methods import CRPO, EPD, FOCOPS, IMD, MONPG, NPGPD, OMDA, SteadyEPD
 from arnpg.neural.combine import Each
 from arnpg.neural.host_inner_loop import HostInnerLoop
-from arnpg.neural.host_rollout import HostRollout
 from arnpg.neural.inner_loop import NeuralInnerLoop
 from arnpg.neural.natural_gradient import NaturalGradient, TrustRegion
 from arnpg.neural.penalty import AnchorPenalty
 from arnpg.neural.proximal import Passes, ProximalLoss
 from arnpg.neural.radius import ByViolations
+from arnpg.neural.rollout import Rollout
 from arnpg.neural.values import EpisodeTotal, PathTotal
 from arnpg.objectives import Criterion
 
@@ -251,5 +251,5 @@ def _inner(env: Environment, parts: dict[str, Any], usual: Mapping[str, Any]) ->
         values = PathTotal() if env.totals == "path" else EpisodeTotal()
         return NeuralInnerLoop(env, **{"values": values, **parts})
     steps = env.time_limit
-    rollout = HostRollout(max(BATCH // steps, 1), max(BATCH // max(BATCH // steps, 1), steps))
+    rollout = Rollout(max(BATCH // steps, 1), max(BATCH // max(BATCH // steps, 1), steps))
     return HostInnerLoop(env, **{"rollout": rollout, **usual, **parts})
