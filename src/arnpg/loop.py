@@ -151,8 +151,12 @@ def _finish(algorithm: Algorithm, axes: Any, parts: list, carry: Carry, seconds:
 
 
 def _dynamic(algorithm: Algorithm) -> Algorithm:
-    """Settings as arrays, so that another step size does not compile again; whole numbers stay part of the program."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, algorithm)
+    """Settings as arrays, so that another step size does not compile again; whole numbers stay part of the program.
+
+    Arrays as new views: JAX remembers an array object in the precision that first read it, which may not be this run's.
+    """
+    kinds = float | np.ndarray
+    return jax.tree.map(lambda leaf: np.asarray(leaf).view() if isinstance(leaf, kinds) else leaf, algorithm)
 
 
 def _precision(algorithm: Algorithm) -> contextlib.AbstractContextManager:

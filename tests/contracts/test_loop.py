@@ -120,3 +120,13 @@ def test_micro_steps_must_be_whole(bad):
 def test_a_different_key_is_the_same_run_for_exact_gradients(paper_mdp):
     one, two = (run(epd(paper_mdp), 5, key=jax.random.key(seed)).trace.values for seed in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_a_model_that_a_float32_program_holds_still_runs_in_float64(small_mdp):
+    """JAX keeps an array object in the precision that first read it; a user's own program may keep the model so."""
+    inner = ExactInnerLoop(small_mdp, step_size=0.3, regularisation=0.3)
+    held = [jax.make_jaxpr(lambda x, array=array: x * array)(1.0) for array in (small_mdp.rewards, inner.rewards)]
+    criterion = Constrained("first", at_least={"second": 1.75}).bind(small_mdp.names)
+    found = run(Algorithm(EPD(criterion, FixedMicroSteps(2), 0.5), inner), 3)
+    assert found.trace.values.dtype == np.float64
+    assert len(held) == 2

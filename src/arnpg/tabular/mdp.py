@@ -39,9 +39,6 @@ class MDP:
         normalize: divide rows of ``transitions`` and ``initial`` by their sums instead of refusing them.
     """
 
-    transitions: np.ndarray | sparse.csr_array
-    rewards: np.ndarray
-    initial: np.ndarray
     discount: float
     names: tuple[str, ...]
     allowed: np.ndarray | None
@@ -78,27 +75,45 @@ class MDP:
         parts = (kernel,) if isinstance(kernel, np.ndarray) else (kernel.data, kernel.indices, kernel.indptr)
         for array in (*parts, table, start, *([] if mask is None else [mask])):
             array.flags.writeable = False
-        self.transitions, self.rewards, self.initial, self.allowed = kernel, table, start, mask
+        self._transitions, self._rewards, self._initial, self.allowed = kernel, table, start, mask
+
+    # Each reading is an array object of its own: JAX remembers an array object in the precision that first read it,
+    # and a model is read by float32 programs of the user's and by ours in float64.
+
+    @property
+    def transitions(self) -> np.ndarray | sparse.csr_array:
+        """``P``: ``(S, A, S)``, or sparse ``(S*A, S)``."""
+        return self._transitions.view() if isinstance(self._transitions, np.ndarray) else self._transitions
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """``r``: ``(m, S, A)``."""
+        return self._rewards.view()
+
+    @property
+    def initial(self) -> np.ndarray:
+        """``rho``: ``(S,)``."""
+        return self._initial.view()
 
     @property
     def states(self) -> int:
         """``S``, the number of states."""
-        return self.rewards.shape[1]
+        return self._rewards.shape[1]
 
     @property
     def actions(self) -> int:
         """``A``, the number of actions."""
-        return self.rewards.shape[2]
+        return self._rewards.shape[2]
 
     @property
     def objectives(self) -> int:
         """``m``, the number of rewards."""
-        return self.rewards.shape[0]
+        return self._rewards.shape[0]
 
     @property
     def is_sparse(self) -> bool:
         """Whether ``transitions`` is a sparse matrix ``(S*A, S)``."""
-        return not isinstance(self.transitions, np.ndarray)
+        return not isinstance(self._transitions, np.ndarray)
 
     @property
     def nbytes(self) -> int:
