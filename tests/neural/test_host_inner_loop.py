@@ -121,6 +121,18 @@ def test_the_same_key_is_the_same_run_in_used_and_in_fresh_environments():
             np.testing.assert_array_equal(one, two)
 
 
+def test_environments_are_opened_once_for_all_batches():
+    """The loop takes a run's tree apart and builds it again for every call; the environments are still known."""
+    inner = loop()
+    policy, work = inner.start(KEY)
+    for _ in range(3):
+        again = jax.tree.map(lambda leaf: leaf, inner)
+        assert again.env is not inner.env
+        _, work = again.evaluate(policy, work)
+    assert len(inner.live._idle) == 1
+    inner.close()
+
+
 def test_gymnasiums_own_environments_with_discrete_actions():
     env = make_host("CartPole-v1", time_limit=30)
     inner = HostInnerLoop(env, policy=SMALL, critic=SMALL, rollout=Rollout(3, 40))

@@ -57,6 +57,8 @@ def collect_on_host(
 class LiveEnvironments:
     """Open environments, as many batches as there are runs at work; each is reset before it is used.
 
+    A description is known by what it says, since a run's tree is taken apart and built again for every call.
+
     They are a cache and no part of what an inner loop is: any two of them are equal, so that a compiled program serves
     both.
     """
@@ -96,7 +98,7 @@ class LiveEnvironments:
     def _idle_one(self, env: AbstractHostEnvironment, count: int) -> AbstractHostBatch | None:
         with self._lock:
             for index, (kind, live) in enumerate(self._idle):
-                if kind is env and live.count == count:
+                if kind == env and live.count == count:
                     return self._idle.pop(index)[1]
         return None
 
