@@ -79,6 +79,8 @@ class TrainedRun:
         last: the last policies, parameters with a leading axis of seeds.
         best: of each seed the best policy seen, feasible before infeasible, by the batch it was seen on.
         seconds: wall time.
+        reproducible: whether the same call leads here again, as far as a short look at the environment can tell.
+        notes: what a reader of the numbers should know.
     """
 
     environment: str
@@ -96,6 +98,8 @@ class TrainedRun:
     last: AbstractPolicy
     best: AbstractPolicy
     seconds: float
+    reproducible: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def final(self) -> np.ndarray:
@@ -143,7 +147,7 @@ class TrainedRun:
         if len(duals) == len(self.labels):
             rows += [(f"multiplier of {label}", f"{v:.4g}") for label, v in zip(self.labels, duals, strict=True)]
         rows += [("episode", f"{self.trace.episode_length[:, self._tail()].mean():.0f} steps")]
-        rows += [("seconds", f"{self.seconds:.1f}")]
+        rows += [("seconds", f"{self.seconds:.1f}"), *(("note", text) for text in self.notes)]
         width = max(len(label) for label, _ in rows)
         note = f"Values are means of the last {TAIL} iterations of the training's own batches, intervals over seeds."
         return "\n".join([*(f"{label:<{width}}  {text}" for label, text in rows), note])
@@ -156,7 +160,7 @@ class TrainedRun:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to one ``.npz`` file without pickle; ``TrainedRun.load`` and ``arnpg.load`` read it."""
-        header = {name: getattr(self, name) for name in _PLAIN}
+        header = {name: getattr(self, name) for name in (*_PLAIN, *_LATER)}
         words = [word_of_value(value) for value in self.notion.values]
         header["notion"] = {"values": words, "path_steps": self.notion.path_steps, "discount": self.notion.discount}
         arrays = {f"trace/{f.name}": getattr(self.trace, f.name) for f in dataclasses.fields(TrainingTrace)}
@@ -180,7 +184,8 @@ class TrainedRun:
             limits: dict[str, Any] = {name: arrays[name] for name in ("rows", "thresholds")}
         except KeyError as error:
             raise ModelError(f"{path} is not a complete file of a trained run: {error} is missing.") from error
-        plain |= {name: tuple(plain[name]) for name in ("names", "labels", "seeds")}
+        plain |= {name: header[name] for name in _LATER if name in header}
+        plain |= {name: tuple(plain[name]) for name in ("names", "labels", "seeds", "notes") if name in plain}
         held = Notion(values, notion["path_steps"], notion["discount"])
         return cls(**plain, **limits, **policies, notion=held, trace=trace)
 
@@ -235,6 +240,8 @@ def evaluate_run(
 
 
 _PLAIN = ("environment", "criterion", "method", "names", "labels", "seeds", "settings", "observation_size", "seconds")
+
+_LATER = ("reproducible", "notes")  # which older files do not have
 
 
 def _under(arrays: dict[str, np.ndarray], folder: str) -> dict[str, np.ndarray]:

@@ -27,6 +27,8 @@ import numpy as np
 from arnpg.criteria import AbstractCriterion
 from arnpg.envs.find import Environment
 from arnpg.envs.host import AbstractHostEnvironment
+from arnpg.envs.random_play import seed_forgotten
+from arnpg.envs.versions import backend_versions
 from arnpg.errors import NumericalError, SettingsError
 from arnpg.evaluation import Notion
 from arnpg.loop import Chunk, Run, run_batch
@@ -36,6 +38,7 @@ from arnpg.plan import Plan, prepare
 from arnpg.runs.progress import Progress, Reporter, SilentReporter
 from arnpg.runs.trial import About, Every, run_trial
 from arnpg.trained import TrainedRun, TrainingTrace
+from arnpg.training_notes import not_reproducible, training_notes
 from arnpg.training_progress import Teller, TrainingProgress
 
 __all__ = ["ARCHIVE", "carry_out", "train"]
@@ -56,6 +59,7 @@ def train(
     checkpoint_every: float = 30.0,
     checkpoint_iterations: int | None = None,
     resume: str = "strict",
+    force: bool = False,
     progress: bool | Callable[[TrainingProgress], None] | None = None,
     **settings: Any,
 ) -> TrainedRun:
@@ -79,6 +83,7 @@ def train(
         checkpoint_every: seconds.
         checkpoint_iterations: also after so many iterations, at the end of a compiled call of about half a second.
         resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
+        force: continue although the packages that step the environment have other versions than the run began with.
         progress: a function of ``TrainingProgress``, or whether to show a bar; without it where there is a terminal.
         settings: of the method and of parts of the inner loop: ``dual_step=1e-3``, ``rollout=Rollout(20, 500)``, or
             with dots ``**{"rollout.paths": 20}``; see ``arnpg.recipes.neural``. For an environment of Gymnasium by id,
@@ -92,7 +97,7 @@ def train(
     with Progress({"training": 1.0}, quiet=not wanted) as bar:
         reporter = bar.part("training") if wanted else SilentReporter()
         every = _every(checkpoint_every, checkpoint_iterations, plan.step_iterations)
-        return carry_out(plan, out, every, resume, reporter, show)
+        return carry_out(plan, out, every, resume, reporter, show, force=force)
 
 
 def carry_out(
@@ -104,31 +109,39 @@ def carry_out(
     show: Callable[[TrainingProgress], None] | None = None,
     command: Mapping[str, Any] | None = None,
     parents: bool = False,
+    force: bool = False,
 ) -> TrainedRun:
     """Run a plan, in a folder where one is given; ``command`` is what `arnpg resume` makes the plan from again."""
-    algorithms = [plan.algorithm] * len(plan.seeds)
-    keys = jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
     told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
+    parted, keys = _parted(plan.env, reporter), jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
+    doing = {"algorithms": [plan.algorithm] * len(plan.seeds), "steps": plan.steps, "keys": keys}
     with environments_closed(plan.algorithm.inner):
         if out is None:
             on_chunk = lambda chunk: reporter.update(chunk.done / chunk.steps, told(chunk))  # noqa: E731
-            return _trained(plan, run_batch(algorithms, plan.steps, keys=keys, on_chunk=on_chunk))
+            return _trained(plan, run_batch(**doing, on_chunk=on_chunk), parted)
         activation_name(jax.eval_shape(plan.algorithm.inner.start, keys[0])[0])
-        trial = run_trial(
+        ran = run_trial(
             out,
-            algorithms,
-            plan.steps,
-            keys=keys,
+            **doing,
             checkpoint_every=every,
             resume=resume,
+            force=force,
             config=_config(plan, command),
             seed=plan.seeds[0],
             progress=reporter,
             parents=parents,
             kind="train",
-            about=_about(plan, told),
+            about=_about(plan, told, parted),
         )
-    return _trained(plan, trial)
+    return _trained(plan, ran, parted)
+
+
+def _parted(env: Environment, reporter: Reporter) -> str | None:
+    """Where the same seed leads another way, told at once; environments of the device cannot."""
+    parted = seed_forgotten(env) if isinstance(env, AbstractHostEnvironment) else None
+    if parted is not None:
+        reporter.say(not_reproducible(parted))
+    return parted
 
 
 def _config(plan: Plan, command: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -143,10 +156,15 @@ def _config(plan: Plan, command: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _about(plan: Plan, told: Callable[[Chunk], str]) -> About:
-    """Names of the trace's entries, the progress in words, and the archive at the end."""
-    entries = {"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()}
-    return About(entries, told, lambda folder, ran: _trained(plan, ran).save(folder / ARCHIVE))
+def _about(plan: Plan, told: Callable[[Chunk], str], parted: str | None) -> About:
+    """Names of the trace's entries, the progress in words, the archive at the end, and what steps the environment."""
+    return About(
+        entries={"values": plan.env.names, "weights": plan.env.names, "dual": plan.words.constraint_labels()},
+        describe=told,
+        conclude=lambda folder, ran: _trained(plan, ran, parted).save(folder / ARCHIVE),
+        environment=backend_versions(plan.env) if isinstance(plan.env, AbstractHostEnvironment) else {},
+        facts={"reproducible": parted is None},
+    )
 
 
 def _checked(told: Callable[[Chunk], str]) -> Callable[[Chunk], str]:
@@ -193,9 +211,10 @@ def _trace(plan: Plan, ran: Run) -> TrainingTrace:
     )
 
 
-def _trained(plan: Plan, ran: Run) -> TrainedRun:
+def _trained(plan: Plan, ran: Run, parted: str | None) -> TrainedRun:
     parts: Any = plan.algorithm.inner
     notions = parts.values if isinstance(parts.values, tuple) else (parts.values,) * len(plan.env.names)
+    notion, trace = Notion(notions, parts.rollout.steps, parts.discount), _trace(plan, ran)
     return TrainedRun(
         environment=_name(plan.env),
         criterion=plan.words.describe(plan.env.names),
@@ -207,11 +226,13 @@ def _trained(plan: Plan, ran: Run) -> TrainedRun:
         seeds=plan.seeds,
         settings=plan.settings,
         observation_size=plan.env.observation_size,
-        notion=Notion(notions, parts.rollout.steps, parts.discount),
-        trace=_trace(plan, ran),
+        notion=notion,
+        trace=trace,
         last=ran.last,
         best=ran.best,
         seconds=ran.seconds,
+        reproducible=parted is None,
+        notes=training_notes(trace, notion, plan.env.time_limit, parted),
     )
 
 

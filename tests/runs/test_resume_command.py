@@ -36,6 +36,13 @@ def test_the_function_of_the_kind_is_called(command, folder, monkeypatch):
     assert seen == [({"steps": 3}, "strict", False), ({"steps": 3}, "auto", True)]
 
 
+def test_force_is_handed_on(command, folder, monkeypatch):
+    seen = []
+    monkeypatch.setitem(resume.CONTINUATIONS, "test", lambda folder, **given: seen.append(given) or 0)
+    assert command(folder, "--force")[0] == 0
+    assert seen == [{"resume": "strict", "quiet": False, "force": True}]
+
+
 def test_by_name(command, folder, monkeypatch):
     monkeypatch.setitem(resume.CONTINUATIONS, "test", "no.such.module:resume")
     code, _, errors = command(folder)

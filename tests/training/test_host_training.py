@@ -1,15 +1,21 @@
 """Training in environments of the host: to a saved run, exact resume, faults that leave a checkpoint."""
 
+import json
+import os
+
+import gymnasium
 import jax
 import numpy as np
 import pytest
 from host_environments import Walk
 
 import arnpg
+import arnpg.training as training
 from arnpg.errors import ObjectiveError, SettingsError
 from arnpg.neural.networks import Network
 from arnpg.neural.proximal import Passes, ProximalLoss
 from arnpg.neural.rollout import Rollout
+from arnpg.report.run_chapter import run_chapter
 
 OBJECTIVES = {"place": "reward", "effort": lambda t: abs(t.action[:, 0])}
 LIMITED = arnpg.Constrained("place", at_most={"effort": 2.5})
@@ -100,6 +106,63 @@ def test_a_fault_leaves_a_checkpoint_and_what_is_needed_to_replay_it(tmp_path):
     Tiring.taken = -100_000
     for one, other in zip(arrays(train(Tiring, iterations=50)), arrays(run), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+class Forgetful(Walk):
+    """Its seed is left unused."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=int.from_bytes(os.urandom(4)), options=options)
+
+
+def test_an_environment_that_forgets_its_seed_is_not_called_reproducible(tmp_path):
+    with pytest.warns(UserWarning, match="not reproducible: under one seed the environment goes two ways"):
+        run = train(Forgetful, iterations=2, out=tmp_path / "run")
+    assert not run.reproducible
+    (note,) = [note for note in run.notes if note.startswith("not reproducible")]
+    assert "(the first observation differs)" in note
+    assert "self.np_random" in note
+    assert note in run.summary()
+    assert not json.loads((tmp_path / "run" / "summary.json").read_text())["reproducible"]
+    found = arnpg.load(tmp_path / "run" / "trained.npz")
+    assert (found.reproducible, found.notes) == (False, run.notes)
+    assert ("reproducible", "no") in run_chapter(tmp_path / "run").facts
+    assert train(iterations=2).reproducible
+
+
+def test_episodes_that_never_end_are_told_with_the_bound_of_what_is_cut_off():
+    """Length 500 is out of reach in 8 steps; length 0 is reached in the first."""
+    limited = arnpg.Constrained("place", at_most={"effort": arnpg.Discounted(2.0, 0.5)})
+    run = train(criterion=limited, iterations=2, options={"length": 500.0})
+    (note,) = run.notes
+    assert "ended before the time limit of 8 steps" in note
+    assert note.endswith(f"0.5^8 = {0.5**8:.2g}, 0.99^8 = {0.99**8:.2g}.")
+    assert train(iterations=2, options={"length": 0.0}).notes == ()
+
+
+def test_other_versions_of_the_environment_are_refused_unless_forced(tmp_path, monkeypatch):
+    whole = train()
+
+    def stop(progress):
+        if progress.iteration >= 3:
+            raise SettingsError("stop here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "backend_versions", lambda env: {"gymnasium": "0.9"})
+        with pytest.raises(SettingsError, match="stop here"):
+            train(out=tmp_path / "run", progress=stop)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["environment"] == {"gymnasium": "0.9"}
+    now = gymnasium.__version__
+    with pytest.raises(SettingsError, match=rf"gymnasium 0\.9 -> {now}.*Install the old ones.*--force \(force=True\)"):
+        train(out=tmp_path / "run")
+    with pytest.warns(UserWarning, match="it goes on all the same"):
+        run = train(out=tmp_path / "run", force=True)
+    for one, other in zip(arrays(whole), arrays(run), strict=True):
+        np.testing.assert_array_equal(one, other)
+    changes = json.loads((tmp_path / "run" / "summary.json").read_text())["environment_changes"]
+    assert changes == [f"gymnasium 0.9 -> {now}"]
+    assert ("went on with", changes[0]) in run_chapter(tmp_path / "run").facts
+    train(out=tmp_path / "run")  # finished: it is only read
 
 
 def test_what_is_refused():

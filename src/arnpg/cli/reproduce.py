@@ -64,9 +64,9 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def resume(folder: RunFolder, *, resume: str, quiet: bool) -> int:
+def resume(folder: RunFolder, *, resume: str, quiet: bool, force: bool = False) -> int:
     """Continue a locked folder; a stage whose file is damaged is computed again in either mode."""
-    del resume
+    del resume, force
     from arnpg.cli.reproduction import carry_out
     from arnpg.experiments.registry import find, load
     from arnpg.runs.config import build

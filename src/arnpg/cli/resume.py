@@ -21,12 +21,14 @@ for bit. A finished run is left as it is.
 examples:
   arnpg resume runs/tabular-cmdp
   arnpg resume runs/tabular-cmdp --auto
+  arnpg resume runs/hopper --force       (MuJoCo, say, has another version now)
 """
 
 Continue = Callable[..., int]
 
 # Kind of run, as its config.json says, and the function that continues it as "module:function":
-# function(folder, *, resume, quiet) -> exit code, with the folder locked and resume "strict" or "auto".
+# function(folder, *, resume, quiet) -> exit code, with the folder locked and resume "strict" or "auto"; force=True is
+# given as well where --force is.
 CONTINUATIONS: dict[str, str | Continue] = {
     "reproduce": "arnpg.cli.reproduce:resume",
     "train": "arnpg.cli.train:resume",
@@ -42,12 +44,13 @@ def main(argv: list[str]) -> int:
     """Continue the run; 0 where it is finished now."""
     parser = Parser(
         prog="arnpg resume",
-        usage="arnpg resume RUN [--auto]",
+        usage="arnpg resume RUN [--auto] [--force]",
         description="Continue an interrupted run.",
         epilog=EXAMPLES,
     )
     parser.add_argument("run", nargs="?", metavar="RUN", help="the folder of the run")
     parser.add_argument("--auto", action="store_true", help="if the last checkpoint is damaged, use the one before it")
+    parser.add_argument("--force", action="store_true", help="go on although the environment has other versions now")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.read(argv)
     if given is None:
@@ -63,7 +66,8 @@ def main(argv: list[str]) -> int:
     function = _function(folder)
     folder.lock()
     with folder:
-        return function(folder, resume="auto" if given.auto else "strict", quiet=given.quiet)
+        more = {"force": True} if given.force else {}
+        return function(folder, resume="auto" if given.auto else "strict", quiet=given.quiet, **more)
 
 
 def _function(folder: RunFolder) -> Continue:

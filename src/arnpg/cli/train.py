@@ -58,16 +58,17 @@ def main(argv: list[str]) -> int:
         "settings": _settings(given.set),
     }
     plan = _plan(command)
-    return _train(plan, Path(given.out or f"runs/{plan.method}-{given.env.replace(':', '-')}"), command, given.quiet)
+    folder = Path(given.out or f"runs/{plan.method}-{given.env.replace(':', '-')}")
+    return _train(plan, folder, command, given.quiet, force=given.force)
 
 
-def resume(folder: RunFolder, *, resume: str, quiet: bool) -> int:
+def resume(folder: RunFolder, *, resume: str, quiet: bool, force: bool = False) -> int:
     """Continue a folder; one that a Python program began has no command, and is continued by that program."""
     command = folder.config.get("command")
     folder.close()
     if command is None:
         raise UsageError(f"{folder.path} was begun by arnpg.train in Python; the same call continues it.")
-    return _train(_plan(command), folder.path, command, quiet, resume)
+    return _train(_plan(command), folder.path, command, quiet, resume, force)
 
 
 def _parser() -> Parser:
@@ -89,6 +90,7 @@ def _parser() -> Parser:
     how.add_argument("--set", nargs="+", action="append", metavar="NAME=V", help="settings, such as dual_step=1e-3")
     out = parser.add_argument_group("output")
     out.add_argument("--out", metavar="RUN", help="the run's folder (default runs/METHOD-ENV)")
+    out.add_argument("--force", action="store_true", help="go on in a folder begun with other versions of ENV")
     out.add_argument("--quiet", action="store_true", help="no progress")
     return parser
 
@@ -106,7 +108,9 @@ def _plan(command: dict[str, Any]) -> Plan:
     )
 
 
-def _train(plan: Plan, folder: Path, command: dict[str, Any], quiet: bool, resume: str = "strict") -> int:
+def _train(
+    plan: Plan, folder: Path, command: dict[str, Any], quiet: bool, resume: str = "strict", force: bool = False
+) -> int:
     from arnpg.cli.compile_cache import compile_cache
     from arnpg.cli.patience import patient
     from arnpg.runs.progress import Progress
@@ -115,7 +119,7 @@ def _train(plan: Plan, folder: Path, command: dict[str, Any], quiet: bool, resum
     farewell = f"ended in the middle of a step; `arnpg resume {folder}` goes on from the last checkpoint"
     with patient(farewell), compile_cache(), Progress({plan.method: 1.0}, quiet=quiet) as progress:
         reporter = progress.part(plan.method)
-        run = carry_out(plan, folder, resume=resume, reporter=reporter, command=command, parents=True)
+        run = carry_out(plan, folder, resume=resume, reporter=reporter, command=command, parents=True, force=force)
     write(f"{run.summary()}\nwritten {folder}; `arnpg evaluate {folder}` plays fresh episodes\n")
     if run.labels and not run.feasible.all():
         complain(f"{int((~run.feasible).sum())} of {len(run.seeds)} seeds end beyond a limit.")

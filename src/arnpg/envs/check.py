@@ -21,9 +21,10 @@ from .envpool_host import EnvPoolEnvironment
 from .envpool_source import PoolSource, find_pool
 from .finding import Finding, failed, fine, note
 from .gymnasium_host import GymnasiumEnvironment
-from .host import AbstractHostBatch, AbstractHostEnvironment, HostStep
+from .host import AbstractHostEnvironment, HostStep
 from .host_objectives import HostObjective
 from .hosts import make_host
+from .random_play import CURE, Path, first_difference, play, random_actions
 
 __all__ = ["check_environment"]
 
@@ -85,13 +86,13 @@ def _check_host(host: AbstractHostEnvironment, steps: int, seed: int) -> list[Fi
     ]
     if isinstance(host.actions, BoxActions) and not np.isfinite([host.actions.low, host.actions.high]).all():
         found.append(note("actions", "have no bounds; policies begin within a few units of 0, so scale them to that"))
-    actions = _random_actions(host, steps, seed)
+    actions = random_actions(host, COUNT, steps, seed)
     try:
         with host.open(COUNT, seed) as batch:
             start = time.perf_counter()
-            path = _play(batch, actions, seed)
+            path = play(batch, actions, seed)
             seconds = time.perf_counter() - start
-            again, other = _play(batch, actions, seed), _play(batch, actions[:FEW], seed + 1)
+            again, other = play(batch, actions, seed), play(batch, actions[:FEW], seed + 1)
             lost = batch.faults
     except ArnpgError as error:
         return [*found, failed("steps", str(error))]
@@ -101,40 +102,10 @@ def _check_host(host: AbstractHostEnvironment, steps: int, seed: int) -> list[Fi
     return [*found, *_episodes(host, path.steps), *_rewards(host, path.steps), *_determinism(path, again, other)]
 
 
-class _Path(NamedTuple):
-    """First observations, and the steps from there on."""
-
-    first: np.ndarray
-    steps: list[HostStep]
-
-
-def _play(batch: AbstractHostBatch, actions: np.ndarray, seed: int) -> _Path:
-    """From a seeded reset, up to the first episode that is lost."""
-    path = _Path(batch.reset(seed), [])
-    for action in actions:
-        if batch.faults:
-            break
-        path.steps.append(batch.step(action))
-    return path
-
-
 def _said(actions: DiscreteActions | BoxActions) -> str:
     if isinstance(actions, DiscreteActions):
         return f"one of {actions.count} actions"
     return f"actions of size {actions.size} in [{actions.low:g}, {actions.high:g}]"
-
-
-def _random_actions(host: AbstractHostEnvironment, steps: int, seed: int) -> np.ndarray:
-    """Uniform ones; those of a box reach its corners now and then."""
-    draws = np.random.default_rng(seed)
-    if isinstance(host.actions, DiscreteActions):
-        return draws.integers(host.actions.count, size=(steps, COUNT))
-    box = host.actions
-    low = box.low if np.isfinite(box.low) else min(-1.0, box.high - 2)
-    high = box.high if np.isfinite(box.high) else max(1.0, low + 2)
-    drawn = draws.uniform(low, high, (steps, COUNT, box.size))
-    corners = np.where(draws.uniform(size=drawn.shape) < 0.5, low, high)
-    return np.where(draws.uniform(size=(steps, 1, 1)) < 0.1, corners, drawn)
 
 
 class _Lengths(NamedTuple):
@@ -194,28 +165,16 @@ def _rewards(host: AbstractHostEnvironment, path: list[HostStep]) -> list[Findin
     return found
 
 
-def _determinism(path: _Path, again: _Path, other: _Path) -> list[Finding]:
-    where = _first_difference(path, again)
+def _determinism(path: Path, again: Path, other: Path) -> list[Finding]:
+    where = first_difference(path, again)
     if where is not None:
         return [
             failed(
                 "same seed",
-                f"another path: {where}. Draw all randomness from self.np_random, which reset(seed=seed) seeds, and "
-                "keep nothing from earlier episodes.",
+                f"another path: {where}. {CURE}",
             )
         ]
     found = [fine("same seed", "the same path, to the last bit")]
-    if _first_difference(path, other) is None:
+    if first_difference(path, other) is None:
         found.append(note("another seed", "the same path: nothing is random, or reset leaves its seed unused"))
     return found
-
-
-def _first_difference(a: _Path, b: _Path) -> str | None:
-    """Where two paths part, as far as both go."""
-    if not np.array_equal(a.first, b.first):
-        return "the first observation differs"
-    for number, (one, two) in enumerate(zip(a.steps, b.steps, strict=False), start=1):
-        for name, x, y in zip(one._fields[:-1], one[:-1], two[:-1], strict=False):
-            if not np.array_equal(x, y):
-                return f"{name.replace('_', ' ')} differ in step {number}"
-    return None

@@ -111,6 +111,8 @@ def _facts(folder: RunFolder, summary: Mapping[str, Any]) -> tuple[tuple[str, st
         ("computing time", duration(summary["seconds"]) if "seconds" in summary else ""),
         ("seed", "" if about.get("seed") is None else str(about["seed"])),
         ("versions", f"{versions}, Python {about['python']}"),
+        ("environment", ", ".join(f"{name} {version}" for name, version in about.get("environment", {}).items())),
+        ("went on with", ", ".join(summary.get("environment_changes", []))),
         ("machine", str(about.get("platform", ""))),
         ("configuration", f"SHA-256 {folder.config_hash}"),
     ]

@@ -65,6 +65,8 @@ def trained_chapter(path: str | os.PathLike) -> Chapter:
             ("file", os.fspath(path)),
             ("method", f"{run.method}, {run.trace.iterations[-1]} iterations in {run.seconds:.0f} s"),
             ("environment steps", f"{run.trace.env_steps[-1]:,} a seed"),
+            ("reproducible", "yes" if run.reproducible else "no"),
+            *(("note", text) for text in run.notes),
         ),
     )
 

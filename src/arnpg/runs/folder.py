@@ -66,9 +66,14 @@ class RunFolder:
         seed: int | None = None,
         command: Sequence[str] | None = None,
         parents: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> RunFolder:
-        """The same, but a folder with this very configuration is entered again; a finished one is not locked."""
-        return cls._enter(path, _about(kind, config, seed, command), parents, again=True)
+        """The same, but a folder with this very configuration is entered again; a finished one is not locked.
+
+        ``environment`` holds the versions of packages that step the run's environment, if any; they are recorded.
+        """
+        about = _about(kind, config, seed, command)
+        return cls._enter(path, about | {"environment": dict(environment or {})}, parents, again=True)
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> RunFolder:
@@ -164,8 +169,11 @@ class RunFolder:
     def changes(self) -> list[str]:
         """Packages whose version is not the one the run began with; bits may differ from there on."""
         before = {**self.about["versions"], "python": self.about["python"]}
-        now = {**_versions(), "python": platform.python_version()}
-        return [f"{name} {old} -> {now.get(name, 'gone')}" for name, old in before.items() if now.get(name) != old]
+        return _changed(before, {**_versions(), "python": platform.python_version()})
+
+    def environment_changes(self, now: Mapping[str, str]) -> list[str]:
+        """Of the packages that step the environment, those whose version is not the one the run began with."""
+        return _changed(self.about.get("environment", {}), now)
 
     def lock(self) -> None:
         """Keep others out, or say who is in; removes what a killed writer left."""
@@ -202,6 +210,10 @@ def _about(kind: str, config: Mapping[str, Any], seed: int | None, command: Sequ
         "platform": platform.platform(),
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [f"{name} {old} -> {now.get(name, 'gone')}" for name, old in before.items() if now.get(name) != old]
 
 
 def _versions() -> dict[str, str]:

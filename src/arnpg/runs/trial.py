@@ -40,11 +40,21 @@ class Every(NamedTuple):
 
 
 class About(NamedTuple):
-    """What a run is about: names of the trace's entries, a chunk in words, what is written when it is finished."""
+    """What a run is about.
+
+    Attributes:
+        entries: names of the trace's entries.
+        describe: a chunk in words.
+        conclude: writes what belongs into a finished folder.
+        environment: versions of the packages that step its environment; a run goes on with the same ones only.
+        facts: for the summary.
+    """
 
     entries: Mapping[str, Sequence[str]] = MappingProxyType({})
     describe: Callable[[Chunk], str] = lambda chunk: ""
     conclude: Callable[[Path, Run], None] = lambda folder, run: None
+    environment: Mapping[str, str] = MappingProxyType({})
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 def run_trial(
@@ -56,6 +66,7 @@ def run_trial(
     watch: Watch = Watch(),  # noqa: B008
     checkpoint_every: Every = Every(),  # noqa: B008
     resume: str = "strict",
+    force: bool = False,
     config: Mapping[str, Any] | None = None,
     seed: int | None = None,
     loggers: Sequence[Logger] = (),
@@ -74,6 +85,7 @@ def run_trial(
         watch: what to keep of the iterates.
         checkpoint_every: when a checkpoint is due.
         resume: ``"auto"`` goes back to the checkpoint before a damaged one; ``"strict"`` refuses.
+        force: go on although ``about.environment`` has other versions than the run began with.
         config: plain data to record in ``config.json``; the numbers of the algorithms are in its hash anyway.
         seed: to record.
         loggers: beside ``metrics.jsonl``.
@@ -89,7 +101,9 @@ def run_trial(
         raise SettingsError(f"resume must be 'strict' or 'auto', got {resume!r}.")
     reporter, todo = progress or SilentReporter(), job(algorithms, steps, keys, watch)
     words = {**(config or {}), "steps": todo.steps, "batch": len(todo.algorithms), "fingerprint": todo.fingerprint()}
-    with listening() as stop, RunFolder.enter(folder, kind, words, seed=seed, parents=parents) as opened:
+    entering = RunFolder.enter(folder, kind, words, seed=seed, parents=parents, environment=about.environment)
+    with listening() as stop, entering as opened:
+        _check_environment(opened, about.environment, force, reporter)
         trial = _Trial(opened, todo, Loggers(tuple(loggers), reporter.say), reporter, stop, checkpoint_every, about)
         result = trial.stored() if opened.finished else trial.work(resume)
     stop.deliver()
@@ -146,7 +160,10 @@ class _Trial:
         found = Loaded(self.done, self.carry, {"trace": self.trace.mark(), "seconds": self.seconds})
         result = self._result(found)
         self.about.conclude(self.folder.path, result)
-        self.folder.finish({"status": "finished", "steps": self.done, "seconds": self.seconds, **_last(result)})
+        facts = {"steps": self.done, "seconds": self.seconds, **self.about.facts, **_last(result)}
+        if changes := self.folder.environment_changes(self.about.environment):
+            facts["environment_changes"] = changes
+        self.folder.finish({"status": "finished", **facts})
         return result
 
     def _run(self) -> None:
@@ -230,6 +247,20 @@ class _Trial:
     def _result(self, found: Loaded) -> Run:
         trace, rows = self.trace.read(found.extra["trace"])
         return self.job.result(found.tree, trace, rows, found.extra["seconds"])
+
+
+def _check_environment(folder: RunFolder, versions: Mapping[str, str], force: bool, reporter: Reporter) -> None:
+    """Refuse to go on in an environment of other versions, unless that is what is wanted."""
+    changes = folder.environment_changes(versions)
+    if folder.finished or not changes:
+        return
+    told = f"{folder.path} began with other versions of its environment: {', '.join(changes)}"
+    if not force:
+        raise SettingsError(
+            f"{told}; its steps may differ from here on. Install the old ones, begin anew in another folder, or go on "
+            "all the same with --force (force=True)."
+        )
+    reporter.say(f"{told}; it goes on all the same.")
 
 
 def _last(result: Run) -> dict[str, Any]:
