@@ -142,6 +142,25 @@ def test_bodies_that_are_chaotic_agree_step_by_step(name):
     assert np.median(far) < 1e-3  # states rounded to float32 before the step
 
 
+@pytest.mark.filterwarnings("ignore:.*is out of date", "ignore:.*settotalmass")
+@pytest.mark.parametrize("name", ["Hopper-v3", "Walker2d-v5", "HalfCheetah-v4", "Ant-v5", "Swimmer-v4"])
+def test_a_body_without_paint_moves_alike(name):
+    """To the last bit: what is left out of the files is only to be looked at."""
+    import envpool
+
+    host = make_host(name, backend="envpool")
+    with host.open(2, 4) as batch:
+        given = {"env_type": "gymnasium", "num_envs": 2, "env_seed": batch._pool.seeds, "max_episode_steps": 1001}
+        painted = envpool.make(name, **given)
+        np.testing.assert_array_equal(batch.reset(), painted.reset()[0].astype(np.float32))
+        for action in np.random.default_rng(0).uniform(-1, 1, (40, 2, host.actions.size)):
+            step, (seen, reward, ended, *_) = batch.step(action), painted.step(action)
+            np.testing.assert_array_equal(step.next_observations, seen.astype(np.float32))
+            np.testing.assert_array_equal(step.rewards[:, 0], reward.astype(np.float32))
+            if ended.any():
+                break
+
+
 def test_episodes_are_those_that_the_pool_alone_would_play():
     """No step is lost at a reset, and the starts are those of EnvPool's own resets."""
     host = make_host("Hopper-v4")

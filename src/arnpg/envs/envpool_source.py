@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .bare_bodies import bare_bodies
 from .environment_source import quiet
 
 __all__ = ["PoolSource", "find_pool"]
@@ -18,6 +19,7 @@ SAME = re.compile(
     r"(Hopper|Walker2d|HalfCheetah|Ant|Swimmer|InvertedPendulum)-v[45]"
     r"|(CartPole|Acrobot|MountainCar|MountainCarContinuous|Pendulum)-v\d"
 )
+BODIES = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Swimmer|InvertedPendulum)-v[345]")
 GONE = re.compile(r".*-v[23]")  # MuJoCo environments that Gymnasium names and cannot make any more
 MACHINERY = {
     "num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed",
@@ -51,7 +53,9 @@ class PoolSource:
         last step; the pool's ``limit`` is only to be out of the way.
         """
         import envpool
+        from envpool.registration import base_path
 
+        bodies = {"base_path": bare_bodies(base_path)} if BODIES.fullmatch(self.name) else {}
         return envpool.make(
             self.name,
             env_type="gymnasium",
@@ -59,6 +63,7 @@ class PoolSource:
             env_seed=list(seeds),
             num_threads=threads,
             max_episode_steps=limit,
+            **bodies,
             **dict(self.options),
         )
 
