@@ -39,6 +39,15 @@ def test_weights_and_dual_by_hand():
     np.testing.assert_allclose([moved["cost"], moved["need"]], [0.5 - 0.01 * 5, 0.5 + 0.01 * 3], rtol=1e-5)
 
 
+def test_a_scale_stands_in_for_limits_of_zero():
+    method = SteadyEPD(CRITERION, FixedMicroSteps(1), 0.01, 0.1, 0.1, 0.2, scale=10.0)
+    values = np.array([7.0, 50.0, -5.0])
+    # need: -5 less a tenth of 10 is -6, of which the integral sees 2
+    np.testing.assert_allclose(method.weights(values, np.zeros(2))[2], 0.1 * 6, rtol=1e-6)
+    moved = by_name(np.asarray(method.update_dual(np.zeros(2), values, values)))
+    np.testing.assert_allclose(moved["need"], 0.01 * 2, rtol=1e-6)
+
+
 def test_without_its_additions_it_weighs_as_epd():
     """Damping of the dual step, no margin, no clip: EPD's weights wherever these are not negative."""
     plain = EPD(CRITERION, FixedMicroSteps(1), 0.01)

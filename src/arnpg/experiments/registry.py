@@ -102,6 +102,13 @@ EXPERIMENTS = {
         2400,
         30,
     ),
+    "safety-velocity": Entry(
+        "arnpg.experiments.safety_velocity:SafetyVelocity",
+        "not in the paper",
+        "Hopper under a limit on how often it is too fast: ARPPO-EPD, FOCOPS, NPG-PD",
+        3600,
+        20,
+    ),
 }
 
 

@@ -25,8 +25,8 @@ __all__ = ["SteadyEPD"]
 class SteadyEPD(AbstractAnchorMethod):
     """``s = C v - b - margin |b|``; the weights of the constraints are ``max(0, lambda - damping s)``.
 
-    ``dual_step`` is ``eta'``, ``damping`` in the same unit; ``margin`` and ``clip`` are relative to each limit,
-    and a limit of 0 has neither.
+    ``dual_step`` is ``eta'``, ``damping`` in the same unit; ``margin`` and ``clip`` are relative to ``scale``;
+    without one to each limit, and then a limit of 0 has neither.
     """
 
     criterion: Criterion
@@ -35,11 +35,12 @@ class SteadyEPD(AbstractAnchorMethod):
     damping: Scalar
     margin: Scalar
     clip: Scalar
+    scale: ScalarOrEach | None = None
 
     def __check_init__(self) -> None:
         """A smooth objective under constraints."""
         require_smooth_constrained("ARNPG-EPD", self.criterion)
-        for name in ("dual_step", "damping", "clip"):
+        for name in ("dual_step", "damping", "clip", *(["scale"] if self.scale is not None else [])):
             require_positive(name, getattr(self, name))
         if isinstance(self.margin, int | float) and not 0 <= self.margin < 1:
             raise SettingsError(f"margin must lie in [0, 1), got {self.margin}; .1 keeps a tenth of each limit free.")
@@ -56,12 +57,13 @@ class SteadyEPD(AbstractAnchorMethod):
         self, dual: Float[AnyArray, " c"], values: Float[AnyArray, " m"], new_values: Float[AnyArray, " m"]
     ) -> Float[AnyArray, " c"]:
         """``lambda_{k+1} = max(0, lambda_k - eta' clip(s, -+ clip |b|))``."""
-        limits = self._limits()
-        most = jnp.where(limits > 0, self.clip * jnp.where(limits > 0, limits, 1.0), jnp.inf)
+        sizes = self._sizes()
+        most = jnp.where(sizes > 0, self.clip * jnp.where(sizes > 0, sizes, 1.0), jnp.inf)
         return jnp.maximum(0.0, dual - self.dual_step * jnp.clip(self._slack(new_values), -most, most))
 
     def _slack(self, values: Float[AnyArray, " m"]) -> Float[AnyArray, " c"]:
-        return self.criterion.slack(values) - self.margin * self._limits()
+        return self.criterion.slack(values) - self.margin * self._sizes()
 
-    def _limits(self) -> Float[AnyArray, " c"]:
-        return jnp.abs(jnp.asarray(self.criterion.thresholds))
+    def _sizes(self) -> Float[AnyArray, " c"]:
+        limits = jnp.abs(jnp.asarray(self.criterion.thresholds))
+        return limits if self.scale is None else jnp.broadcast_to(jnp.asarray(self.scale), limits.shape)

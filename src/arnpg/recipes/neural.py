@@ -94,10 +94,11 @@ def arnpg_epd_steady(
     damping: float = 0.02,
     margin: float = 0.1,
     clip: float = 0.2,
+    scale: float | None = None,
     **parts: Any,
 ) -> Algorithm:
     """Not in the paper: EPD steadied for noisy values; the settings are the best of three tried on Acrobot."""
-    method = SteadyEPD(criterion, _rule(micro_steps), dual_step, damping, margin, clip)
+    method = SteadyEPD(criterion, _rule(micro_steps), dual_step, damping, margin, clip, scale)
     return Algorithm(method, _trust_region(env, regularisation, parts, PRIMAL_DUAL))
 
 
