@@ -16,11 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from arnpg.envs.env import AbstractEnvironment
+from arnpg.envs.faults import RETRIES
 from arnpg.envs.find import Environment
 from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.errors import SettingsError
 from arnpg.intervals import Interval, interval
 from arnpg.neural.actor import Greedy
+from arnpg.neural.host_collection import nothing_whole, paths_counted
 from arnpg.neural.host_rollout import collect_on_host
 from arnpg.neural.networks import AbstractPolicy
 from arnpg.neural.rollout import Batch, Rollout
@@ -132,16 +134,18 @@ def _played_on_host(
     seed: int,
     deterministic: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Round by round; a round ends with the longest of its episodes."""
+    """Round by round; a round ends with the longest of its episodes, and one that was lost is played anew."""
     rollout = Rollout(min(episodes, SIDE_BY_SIDE), steps)
-    totals, lengths, whole = [], [], _by_episode(notion)
+    totals, lengths, whole, index = [], [], _by_episode(notion), 0
     with env.open(rollout.paths, seed) as live:
-        for index in range(-(-episodes // rollout.paths)):
-            key = jax.random.fold_in(jax.random.key(seed), index)
+        while sum(map(len, totals)) < episodes:
+            key, index = jax.random.fold_in(jax.random.key(seed), index), index + 1
             batch = collect_on_host(rollout, live, policy, key, deterministic=deterministic, first_episodes=whole)
-            nothing = jnp.zeros_like(batch.rewards)
-            totals.append(np.asarray(path_totals(notion.values, nothing, batch, notion.discount)))
-            lengths.append(np.asarray(_lengths(notion, batch)))
+            kept, nothing = paths_counted(notion.values, batch), jnp.zeros_like(batch.rewards)
+            totals.append(np.asarray(path_totals(notion.values, nothing, batch, notion.discount))[kept])
+            lengths.append(np.asarray(_lengths(notion, batch))[kept])
+            if len(live.faults) > episodes + RETRIES:
+                raise nothing_whole(live, f"{len(live.faults)} episodes were lost, more than were to be played")
     return np.concatenate(totals)[:episodes], np.concatenate(lengths)[:episodes]
 
 

@@ -37,13 +37,20 @@ Work = Any
 class InnerInfo(eqx.Module):
     """What one call of the inner loop shows: KL to the anchor, entropy of the new policy, environment steps taken.
 
-    ``episode_length`` is the mean number of steps of an episode, where there are episodes.
+    ``episode_length`` is the mean number of steps of an episode, where there are episodes; ``faults``, how many of them
+    were lost to an environment that broke, where that can be.
     """
 
     kl: Float[AnyArray, ""]
     entropy: Float[AnyArray, ""]
     env_steps: Int[AnyArray, ""]
     episode_length: Float[AnyArray, ""] | None = None
+    faults: Int[AnyArray, ""] | None = None
+
+    def and_spent(self, other: "InnerInfo") -> "InnerInfo":
+        """The same, with the steps and faults of another call as well."""
+        faults = None if self.faults is None or other.faults is None else self.faults + other.faults
+        return InnerInfo(self.kl, self.entropy, self.env_steps + other.env_steps, self.episode_length, faults)
 
 
 class AbstractInnerLoop(eqx.Module):

@@ -41,6 +41,7 @@ class TrainingTrace:
         kl: of the iterate to its anchor, ``(n, K)``.
         entropy: of the iterate, ``(n, K)``.
         episode_length: mean steps of the episodes in the iterate's batch, ``(n, K)``.
+        faults: episodes lost in the batches of the step, ``(n, K)``: the environment broke, and was begun anew.
     """
 
     iterations: np.ndarray
@@ -53,6 +54,7 @@ class TrainingTrace:
     kl: np.ndarray
     entropy: np.ndarray
     episode_length: np.ndarray
+    faults: np.ndarray
 
     def __len__(self) -> int:
         """``K``."""
@@ -175,6 +177,7 @@ class TrainedRun:
         """Read what ``save`` wrote."""
         header, arrays = read_archive(path, KIND)
         try:
+            arrays.setdefault("trace/faults", np.zeros_like(arrays["trace/kl"], int))  # older files have none
             trace = TrainingTrace(**{f.name: arrays[f"trace/{f.name}"] for f in dataclasses.fields(TrainingTrace)})
             read = lambda which: policy_from_arrays(header[which], _under(arrays, which))  # noqa: E731
             policies: dict[str, Any] = {which: read(which) for which in WHICH}

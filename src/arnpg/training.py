@@ -208,6 +208,7 @@ def _trace(plan: Plan, ran: Run) -> TrainingTrace:
         kl=rows.inner.kl,
         entropy=rows.inner.entropy,
         episode_length=np.asarray(rows.inner.episode_length),
+        faults=np.zeros_like(rows.inner.kl, int) if rows.inner.faults is None else np.asarray(rows.inner.faults),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a reader of a training's numbers should know: episodes that never end, seeds that do not lead back."""
+"""What a reader of a training's numbers should know: episodes without end or lost, seeds that do not lead back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["not_reproducible", "training_notes"]
 
 def training_notes(trace: TrainingTrace, notion: Notion, time_limit: int, parted: str | None) -> tuple[str, ...]:
     """Sentences, none where there is nothing to say; ``parted`` is what ``seed_forgotten`` found."""
-    found = [_cut_off(trace, notion, time_limit), None if parted is None else not_reproducible(parted)]
+    found = [_cut_off(trace, notion, time_limit), _lost(trace), None if parted is None else not_reproducible(parted)]
     return tuple(text for text in found if text is not None)
 
 
@@ -23,6 +23,18 @@ def not_reproducible(parted: str) -> str:
     return (
         f"not reproducible: under one seed the environment goes two ways ({parted}), so that the same call will not "
         f"lead to the same policy, nor will a run that was resumed. {CURE}"
+    )
+
+
+def _lost(trace: TrainingTrace) -> str | None:
+    count = int(trace.faults.sum())
+    if not count:
+        return None
+    broken = int((trace.faults.sum(axis=0) > 0).sum())
+    return (
+        f"faults: the environment broke {count} times, in {broken} of {len(trace)} steps of the method. Those episodes "
+        "count in no value, and what broke is no part of them; if long episodes break more often, values lean to "
+        "short ones."
     )
 
 

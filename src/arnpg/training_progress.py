@@ -15,7 +15,10 @@ __all__ = ["Teller", "TrainingProgress", "progress_text"]
 
 
 class TrainingProgress(NamedTuple):
-    """What a progress callback is shown: means over seeds of the last step, and the pace."""
+    """What a progress callback is shown: means over seeds of the last step, and the pace.
+
+    ``faults`` counts the episodes that all seeds have lost since the call before, to an environment that broke.
+    """
 
     iteration: int
     iterations: int
@@ -25,6 +28,7 @@ class TrainingProgress(NamedTuple):
     episode_length: float
     steps_per_second: float
     seconds: float
+    faults: int = 0
 
 
 class Teller:
@@ -50,6 +54,7 @@ class Teller:
             episode_length=float(np.asarray(chunk.trace.inner.episode_length)[:, -1].mean()),
             steps_per_second=pace,
             seconds=chunk.seconds,
+            faults=0 if (lost := chunk.trace.inner.faults) is None else int(np.sum(lost)),
         )
         if self._show is not None:
             self._show(seen)
@@ -67,6 +72,7 @@ def progress_text(seen: TrainingProgress) -> str:
     if seen.dual:
         words.append("multipliers " + ", ".join(f"{value:.3g}" for value in seen.dual.values()))
     pace = (f"episode {seen.episode_length:.0f}", f"{seen.steps_per_second:,.0f} steps/s")
-    return "  ".join([*words, *pace])
+    lost = [f"{seen.faults} episodes lost"] if seen.faults else []
+    return "  ".join([*words, *pace, *lost])
 
 

@@ -58,6 +58,12 @@ def test_every_method_runs_on_the_host(method):
     assert np.isfinite(run.trace.values).all()
 
 
+def test_both_inner_loops_of_a_step_are_counted():
+    run = train(method="arnpg-omda", criterion=arnpg.MaxMin(), iterations=4)
+    assert run.trace.iterations[-1] == 4
+    assert run.trace.env_steps[-1] >= 4 * 32 * 8
+
+
 def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tmp_path):
     """Statistics, critics, moments of Adam and the environments' seeds: all of it is in the checkpoint."""
     whole = train(method="arppo-epd", seeds=2)

@@ -42,6 +42,11 @@ class EnvPoolEnvironment(AbstractHostEnvironment):
     threads: int = eqx.field(static=True, default=0)
     drop: bool = eqx.field(static=True, default=False)
 
+    @property
+    def may_drop(self) -> bool:
+        """With ``on_fault="drop"``."""
+        return self.drop
+
     def open(self, count: int, seed: int) -> EnvPoolBatch:
         """``count`` environments; environment ``i`` is seeded once, from ``(seed, i)``, and runs on from there."""
         check_opening(count, seed)

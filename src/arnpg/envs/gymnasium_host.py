@@ -37,6 +37,11 @@ class GymnasiumEnvironment(AbstractHostEnvironment):
     step_timeout: float = eqx.field(static=True, default=60.0)
     drop: bool = eqx.field(static=True, default=False)
 
+    @property
+    def may_drop(self) -> bool:
+        """With ``on_fault="drop"``, and always with workers: one that dies or hangs is begun anew."""
+        return self.drop or self.workers > 0
+
     def open(self, count: int, seed: int) -> GymnasiumBatch:
         """``count`` environments; environment ``i`` is seeded once, from ``(seed, i)``, and runs on from there."""
         check_opening(count, seed)

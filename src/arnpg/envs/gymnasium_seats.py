@@ -68,7 +68,8 @@ class Seats:
             raise SettingsError("the function gave the same environment twice; it must make a new one at each call.")
 
     def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
-        """A fresh episode everywhere."""
+        """A fresh episode everywhere; with seeds, what follows a fault is a function of them, too."""
+        self.attempts = 0 if any(seed is not None for seed in seeds) else self.attempts
         return np.stack([seat.reset(seed) for seat, seed in zip(self.seats, seeds, strict=True)])
 
     def step(self, actions: np.ndarray) -> RawStep:

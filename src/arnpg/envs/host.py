@@ -89,6 +89,11 @@ class AbstractHostEnvironment(eqx.Module):
     time_limit: eqx.AbstractVar[int]
     label: eqx.AbstractVar[str]
 
+    @property
+    @abc.abstractmethod
+    def may_drop(self) -> bool:
+        """Whether an episode may be lost without an error, and rows of a batch be no steps."""
+
     @abc.abstractmethod
     def open(self, count: int, seed: int) -> AbstractHostBatch:
         """Make ``count`` of them; the same seed, the same episodes under the same actions."""

@@ -45,7 +45,8 @@ class Workers:
             raise
 
     def reset(self, seeds: Sequence[int | None]) -> np.ndarray:
-        """A fresh episode everywhere."""
+        """A fresh episode everywhere; with seeds, what follows a fault is a function of them, too."""
+        self._attempts = 0 if any(seed is not None for seed in seeds) else self._attempts
         for index, seed in enumerate(seeds):
             self._seeds[index] = self._seeds[index] if seed is None else seed
             self._steps[index] = self._steps[index] if seed is None else 0

@@ -51,9 +51,9 @@ class OMDA(AbstractMethod):
         policy, work, info = inner.improve(state.anchor, weights, count, work)
         dual = self._mirror(state.dual_anchor, state.values)
         values, work = inner.evaluate(policy, work)
-        anchor, work, _ = inner.improve(state.anchor, self._weights(dual), count, work)
+        anchor, work, second = inner.improve(state.anchor, self._weights(dual), count, work)
         dual_anchor = self._mirror(state.dual_anchor, values)
-        shown = StepInfo(values, weights, dual, 2 * jnp.asarray(count, int), info)
+        shown = StepInfo(values, weights, dual, 2 * jnp.asarray(count, int), info.and_spent(second))
         return OMDAState(anchor, policy, values, dual_anchor, dual, state.step + 1), work, shown
 
     def iterate(self, state: OMDAState) -> Policy:

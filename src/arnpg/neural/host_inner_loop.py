@@ -26,7 +26,9 @@ from arnpg.inner_loop import AbstractInnerLoop, InnerInfo
 from .advantages import AbstractAdvantages, GeneralisedAdvantages
 from .combine import AbstractCombine, Together
 from .critics import AdamFit
-from .host_rollout import LiveEnvironments, collect_on_host
+from .dropped import mean_length, mean_of_rows
+from .host_collection import collect_counted
+from .host_rollout import LiveEnvironments
 from .learner import AbstractNeuralInnerLoop, Learnt, same
 from .natural_gradient import TrustRegion
 from .networks import AbstractPolicy, Network
@@ -34,7 +36,7 @@ from .penalty import AnchorPenalty
 from .rollout import Batch, Rollout
 from .standardise import Standardised, Statistics
 from .update import AbstractUpdate
-from .values import AbstractValue, EpisodeTotal, episode_lengths
+from .values import AbstractValue, EpisodeTotal
 
 __all__ = ["HostInnerLoop", "HostWork", "environments_closed"]
 
@@ -52,7 +54,10 @@ def environments_closed(inner: AbstractInnerLoop) -> Iterator[None]:
 
 
 class HostWork(eqx.Module):
-    """What the loop carries; ``batch`` is in the units of ``behaviour``, ``statistics`` include it."""
+    """What the loop carries; ``batch`` is in the units of ``behaviour``, ``statistics`` include it.
+
+    ``unreported`` counts environment steps since the last ``InnerInfo``, ``lost`` episodes, where any may be.
+    """
 
     key: PRNGKeyArray
     learnt: Learnt
@@ -60,6 +65,7 @@ class HostWork(eqx.Module):
     behaviour: Standardised
     batch: Batch
     unreported: Int[Array, ""]
+    lost: Int[Array, ""] | None
 
 
 class HostInnerLoop(AbstractNeuralInnerLoop):
@@ -105,7 +111,9 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
         policy = statistics.policy(network)
         # No policy equals one of NaN, so that nobody takes the empty batch for his own.
         nobody = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), policy)
-        return policy, HostWork(key, learnt, statistics, nobody, self._nothing(), jnp.zeros((), jnp.int32))
+        none = jnp.zeros((), jnp.int32)
+        lost = none if self.env.may_drop else None
+        return policy, HostWork(key, learnt, statistics, nobody, self._nothing(), none, lost)
 
     def evaluate(self, policy: Standardised, work: HostWork) -> tuple[Float[Array, " m"], HostWork]:
         """``V_1..m`` from a new batch of the policy, which stays in ``work`` for the micro step that follows."""
@@ -128,8 +136,9 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
             network, learnt = _micro_step(self, policy.policy, anchor.policy, weights, work.batch, work.learnt, own)
             work = eqx.tree_at(lambda w: (w.key, w.learnt), work, (key, learnt))
             policy = work.statistics.policy(network)
-        info = _shown(policy.policy, anchor.policy, work.batch, work.unreported)
-        return policy, eqx.tree_at(lambda w: w.unreported, work, jnp.zeros((), jnp.int32)), info
+        info = _shown(policy.policy, anchor.policy, work.batch, work.unreported, work.lost)
+        spent = lambda w: (w.unreported, w.lost)  # noqa: E731
+        return policy, eqx.tree_at(spent, work, jax.tree.map(jnp.zeros_like, spent(work)), is_leaf=_none), info
 
     def close(self) -> None:
         """Close the environments."""
@@ -137,16 +146,18 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
 
     def _collect(self, policy: Standardised, work: HostWork) -> HostWork:
         key, own = jax.random.split(work.key)
-        statistics, batch = work.statistics, work.batch
+        statistics, batch, lost, rounds = work.statistics, work.batch, work.lost, 1
         if not _traced(own):  # else only shapes are asked for
             with self.live.lend(self.env, self.rollout.paths) as live:
-                raw = collect_on_host(self.rollout, live, policy, own)
-            statistics = statistics.update(np.asarray(raw.observations))
+                raw, rounds, faults = collect_counted(self.rollout, live, policy, own, self.values)
+            statistics = statistics.update(_played(raw))
+            lost = None if lost is None else lost + faults
             both = (policy.seen(raw.observations), policy.seen(raw.next_observations))
-            batch = eqx.tree_at(lambda b: (b.observations, b.next_observations), raw, both)
-            batch = jax.tree.map(jnp.asarray, batch)
-        steps = work.unreported + self.rollout.size
-        return HostWork(key, work.learnt, statistics, policy, batch, steps)
+            marks = raw.dropped if self.env.may_drop else None
+            parts = lambda b: (b.observations, b.next_observations, b.dropped)  # noqa: E731
+            batch = jax.tree.map(jnp.asarray, eqx.tree_at(parts, raw, (*both, marks)))
+        steps = work.unreported + rounds * self.rollout.size
+        return HostWork(key, work.learnt, statistics, policy, batch, steps, lost)
 
     def _nothing(self) -> Batch:
         """A batch of the right shapes."""
@@ -154,7 +165,18 @@ class HostInnerLoop(AbstractNeuralInnerLoop):
         seen, acted = (*shape, self.env.observation_size), self.env.actions
         actions = jnp.zeros((*shape, acted.size)) if isinstance(acted, BoxActions) else jnp.zeros(shape, jnp.int32)
         rewards, never = jnp.zeros((*shape, len(self.env.names))), jnp.zeros(shape, bool)
-        return Batch(jnp.zeros(seen), actions, rewards, jnp.zeros(seen), never, never)
+        dropped = never if self.env.may_drop else None
+        return Batch(jnp.zeros(seen), actions, rewards, jnp.zeros(seen), never, never, dropped)
+
+
+def _played(raw: Batch) -> np.ndarray:
+    """The observations of the rows that are steps."""
+    observations = np.asarray(raw.observations)
+    return observations if raw.dropped is None else observations[~np.asarray(raw.dropped)]
+
+
+def _none(value: Any) -> bool:
+    return value is None
 
 
 def _traced(value: Any) -> bool:
@@ -186,6 +208,9 @@ def _micro_step(
 
 
 @eqx.filter_jit
-def _shown(policy: AbstractPolicy, anchor: AbstractPolicy, batch: Batch, steps: Int[Array, ""]) -> InnerInfo:
+def _shown(
+    policy: AbstractPolicy, anchor: AbstractPolicy, batch: Batch, steps: Int[Array, ""], lost: Int[Array, ""] | None
+) -> InnerInfo:
     new, old = policy(batch.observations), anchor(batch.observations)
-    return InnerInfo(new.kl(old).mean(), new.entropy().mean(), steps, episode_lengths(batch).mean())
+    kl, entropy = mean_of_rows(batch, new.kl(old)), mean_of_rows(batch, new.entropy())
+    return InnerInfo(kl, entropy, steps, mean_length(batch), lost)

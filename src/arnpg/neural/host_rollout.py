@@ -35,7 +35,7 @@ def collect_on_host(
 ) -> Batch:
     """Run the policy in all environments side by side; raw observations, NumPy arrays.
 
-    With ``first_episodes`` the batch ends when the first episode of every path has.
+    With ``first_episodes`` the batch ends when the first episode of every path has. Rows that are no steps are marked.
     """
     seed_key, noise_key = jax.random.split(key)
     noise = np.asarray(policy.noise(noise_key, (rollout.steps, rollout.paths)))
@@ -46,7 +46,8 @@ def collect_on_host(
         actions = act(observations, noise[step])
         _check(actions, step)
         seen = live.step(actions)
-        rows.append((observations, actions, seen.rewards, seen.next_observations, seen.terminated, seen.truncated))
+        row = (observations, actions, seen.rewards, seen.next_observations, seen.terminated, seen.truncated)
+        rows.append((*row, np.zeros(rollout.paths, bool) if seen.dropped is None else seen.dropped))
         observations = seen.observations
         going_on &= ~(seen.terminated | seen.truncated)
         if first_episodes and not going_on.any():

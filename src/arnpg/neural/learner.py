@@ -19,11 +19,12 @@ from arnpg.inner_loop import AbstractInnerLoop
 from .advantages import AbstractAdvantages, path_values
 from .combine import AbstractCombine
 from .critics import AdamFit, CriticState
+from .dropped import cut_before, replaced, value_means
 from .networks import AbstractPolicy, Critics, Network, make_policy
 from .penalty import AnchorPenalty
 from .rollout import Batch
 from .update import AbstractUpdate, Samples, UpdateInfo, UpdateState
-from .values import AbstractValue, path_totals
+from .values import AbstractValue
 
 __all__ = ["AbstractNeuralInnerLoop", "Diagnostics", "Learnt", "explained_variance", "same"]
 
@@ -86,8 +87,8 @@ class AbstractNeuralInnerLoop(AbstractInnerLoop):
 
     def value_vector(self, critics: Critics, batch: Batch) -> Float[Array, " m"]:
         """``V_1..m`` of the policy that collected the batch."""
-        _, bootstrap = path_values(critics, batch, self.cuts())
-        return path_totals(self.values, bootstrap, batch, self.discount).mean(0)
+        _, bootstrap = path_values(critics, cut_before(batch), self.cuts())
+        return value_means(self.values, bootstrap, batch, self.discount)
 
     def micro_step(
         self,
@@ -100,12 +101,15 @@ class AbstractNeuralInnerLoop(AbstractInnerLoop):
     ) -> tuple[AbstractPolicy, Learnt]:
         """One step of equation (6) on the batch of the policy, then the critics' fit to the same batch."""
         update_key, fit_key = jax.random.split(key)
-        values, bootstrap = path_values(learnt.critics, batch, self.cuts())
-        separate, targets = self.advantages(batch, values, bootstrap, self.discount)
-        penalty = self.penalty(policy, anchor, batch, self.discount)[0]
+        cut = cut_before(batch)
+        values, bootstrap = path_values(learnt.critics, cut, self.cuts())
+        separate, targets = self.advantages(cut, values, bootstrap, self.discount)
+        penalty = self.penalty(policy, anchor, cut, self.discount)[0]
+        rows = (batch.observations, batch.actions, separate, penalty, values, targets)
+        observations, actions, separate, penalty, values, targets = replaced(batch, jax.random.fold_in(key, 2), rows)
         combined = self.combine(separate, weights.astype(separate.dtype), penalty)
-        vector = path_totals(self.values, bootstrap, batch, self.discount).mean(0)
-        samples = Samples(_flat(batch.observations), _flat(batch.actions), _flat(combined), vector)
+        vector = value_means(self.values, bootstrap, batch, self.discount)
+        samples = Samples(_flat(observations), _flat(actions), _flat(combined), vector)
         policy, state, update = self.update(policy, anchor, learnt.update, samples, self.discount, update_key)
         critics, fit = self.fit(learnt.critics, learnt.fit, samples.observations, _flat(targets), fit_key)
         shown = Diagnostics(update, explained_variance(values, targets))

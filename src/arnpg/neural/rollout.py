@@ -19,7 +19,8 @@ class Batch(eqx.Module):
     """What a policy met, time first.
 
     ``next_observations`` are those before any reset.  An episode is over where ``terminated`` or ``truncated`` holds;
-    the path's last step is cut, not truncated: the batch says nothing of it.
+    the path's last step is cut, not truncated: the batch says nothing of it.  ``dropped`` marks rows that are no steps
+    (``neural.dropped``); none where the environments cannot lose an episode.
     """
 
     observations: Float[Array, "t b o"]
@@ -28,6 +29,7 @@ class Batch(eqx.Module):
     next_observations: Float[Array, "t b o"]
     terminated: Bool[Array, "t b"]
     truncated: Bool[Array, "t b"]
+    dropped: Bool[Array, "t b"] | None = None
 
     @property
     def over(self) -> Bool[Array, "t b"]:

@@ -16,7 +16,15 @@ from arnpg.errors import SettingsError
 
 from .rollout import Batch
 
-__all__ = ["AbstractValue", "Discounted", "EpisodeTotal", "PathTotal", "episode_lengths", "path_totals"]
+__all__ = [
+    "AbstractValue",
+    "Discounted",
+    "EpisodeTotal",
+    "PathTotal",
+    "episode_lengths",
+    "first_episode",
+    "path_totals",
+]
 
 
 class AbstractValue(eqx.Module):
@@ -49,7 +57,7 @@ class EpisodeTotal(AbstractValue):
         self, rewards: Float[Array, "t b"], bootstrap: Float[Array, "t b"], batch: Batch, discount: float
     ) -> Float[Array, " b"]:
         """``sum_t r_t`` over the first episode."""
-        return (rewards * _first(batch)).sum(0)
+        return (rewards * first_episode(batch)).sum(0)
 
 
 class Discounted(AbstractValue):
@@ -69,7 +77,7 @@ class Discounted(AbstractValue):
     ) -> Float[Array, " b"]:
         """``sum_t gamma^t (r_t + gamma V(s_{t+1}) [cut])`` over the first episode."""
         discount = discount if self.at is None else self.at
-        weights = discount ** jnp.arange(rewards.shape[0], dtype=rewards.dtype)[:, None] * _first(batch)
+        weights = discount ** jnp.arange(rewards.shape[0], dtype=rewards.dtype)[:, None] * first_episode(batch)
         return (weights * (rewards + discount * bootstrap)).sum(0)
 
 
@@ -88,10 +96,10 @@ def path_totals(
 
 def episode_lengths(batch: Batch) -> Float[Array, " b"]:
     """Steps of each path's first episode."""
-    return _first(batch).sum(0)
+    return first_episode(batch).sum(0)
 
 
-def _first(batch: Batch) -> Float[Array, "t b"]:
+def first_episode(batch: Batch) -> Float[Array, "t b"]:
     """1 in the first episode of each path, its last step included."""
     ended_before = jnp.cumsum(batch.over, axis=0) - batch.over
     return (ended_before == 0).astype(batch.rewards.dtype)
