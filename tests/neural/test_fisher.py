@@ -48,6 +48,11 @@ def test_gaussian_product_is_the_curvature_of_the_kl():
     np.testing.assert_allclose(fisher_product(policy, OBSERVATIONS)(vector), hessian @ vector, atol=1e-4)
 
 
+def test_a_gaussian_begins_with_the_deviation_of_its_settings():
+    policy = make_policy(KEY, Network((8,), log_sd=-1.25), 2, BoxActions(3, -1.0, 1.0))
+    np.testing.assert_array_equal(policy(OBSERVATIONS).log_sd, np.full((len(OBSERVATIONS), 3), -1.25))
+
+
 @pytest.mark.parametrize("logits", [[0.3, -1.0, 2.0, 0.1], [0.0, -200.0, -200.0, -200.0], [-200.0, -90.0, 0.0, 5.0]])
 def test_softmax_root_squares_to_the_metric(logits):
     pi = jax.nn.softmax(jnp.array([logits]))

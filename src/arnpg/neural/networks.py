@@ -75,12 +75,16 @@ class MLP(eqx.Module):
 
 
 class Network(eqx.Module):
-    """Settings of an MLP: hidden sizes, activation, initialisation, scale of the last layer's initial weights."""
+    """Settings of an MLP: hidden sizes, activation, initialisation, scale of the last layer's initial weights.
+
+    ``log_sd`` is for policies with continuous actions, the log standard deviation that they begin with.
+    """
 
     hidden: tuple[int, ...] = eqx.field(static=True, default=(128, 128))
     activation: Callable[[Array], Array] = eqx.field(static=True, default=jax.nn.relu)
     initialise: Initialiser = eqx.field(static=True, default=fan_in_uniform)
     output_scale: float = eqx.field(static=True, default=1.0)
+    log_sd: float = eqx.field(static=True, default=-0.5)
 
     def __check_init__(self) -> None:
         if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in self.hidden):
@@ -250,12 +254,11 @@ def make_policy(
     network: Network,
     observation_size: int,
     actions: DiscreteActions | BoxActions,
-    initial_log_sd: float = -0.5,
 ) -> CategoricalPolicy | GaussianPolicy:
     """The policy for a space of actions, its parameters drawn with ``key``."""
     if isinstance(actions, DiscreteActions):
         return CategoricalPolicy(network.build(key, observation_size, actions.count))
-    log_sd = jnp.full(actions.size, initial_log_sd, jnp.float32)
+    log_sd = jnp.full(actions.size, network.log_sd, jnp.float32)
     return GaussianPolicy(network.build(key, observation_size, actions.size), log_sd)
 
 
