@@ -13,7 +13,7 @@ CHOSEN = {
     "tabular-sumlog-sampled": ("tabular-sumlog-sampled-10-paper",),
     "tabular-maxmin": ("tabular-maxmin-paper", "tabular-maxmin-tuned"),
     "tabular-maxmin-sampled": ("tabular-maxmin-sampled-10-paper",),
-    "acrobot-cmdp": ("acrobot-cmdp-mean", "acrobot-cmdp-shaded"),
+    "acrobot-cmdp": ("acrobot-cmdp-shaded",),
     "acrobot-inner-loops": ("acrobot-inner-loops",),
     "acrobot-sumlog": ("acrobot-sumlog",),
     "acrobot-reliable": ("acrobot-reliable",),
