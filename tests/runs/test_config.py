@@ -28,6 +28,7 @@ class Settings:
     quick: bool = False
     grid: tuple[float, ...] = setting((0.1, 1.0), above=0)
     pair: tuple[int, str] = (1, "a")
+    names: tuple[str, ...] = ("a",)
     limit: float | None = None
     budget: float = setting(float("inf"), above=0, finite=False)
     inner: Inner = dataclasses.field(default_factory=Inner)
@@ -54,6 +55,7 @@ def test_file_then_words(toml):
     inner = Inner(step_size=2.0, micro_steps=3)
     assert found == Settings(10, "12", "imd", grid=(3.0,), limit=0.5, inner=inner)
     assert isinstance(found.inner.step_size, float)
+    assert load_config(Settings, overrides=['names=["b", "c"]']).names == ("b", "c")
     assert load_config(Settings) == Settings()
     assert load_config(Settings, toml("limit = 1.0"), ["limit=none", 'name="a b"', "steps = 7"]).limit is None
 

@@ -193,7 +193,8 @@ def _merged(kind: type, data: dict[str, Any], overrides: Mapping[str, str]) -> d
 
 def _value(text: str, hint: Any) -> Any:
     """A TOML value; where text is wanted, or nothing else fits, the text as it is."""
-    options = set(typing.get_args(hint)) or {hint}
+    choice = typing.get_origin(hint) in (Union, types.UnionType, Literal)  # of a sequence the arguments are its entries
+    options = set(typing.get_args(hint)) if choice else {hint}
     if text.lower() == "none" and type(None) in options:
         return None
     wants_text = options & {str, Path} or all(isinstance(option, str) for option in options)
