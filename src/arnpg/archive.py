@@ -20,6 +20,7 @@ import numpy as np
 
 from arnpg.errors import ModelError, StorageError
 from arnpg.mapped import map_stored, write_aligned
+from arnpg.storage import storage
 
 __all__ = ["read_archive", "write_archive"]
 
@@ -37,17 +38,19 @@ def write_archive(
     named: dict[str, Any] = {HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
     large = sum(array.nbytes for array in named.values()) >= LARGE
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            if large:
-                write_aligned(file, named)
-            else:
-                np.savez_compressed(file, **named)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with storage(target):
+        try:
+            with temporary.open("wb") as file:
+                if large:
+                    write_aligned(file, named)
+                else:
+                    np.savez_compressed(file, **named)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def read_archive(path: str | os.PathLike, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -98,6 +98,7 @@ def _dispatch(arguments: list[str]) -> int:
 def _guarded(arguments: list[str]) -> int:
     """Turn every way in which a command can end into a sentence and an exit code."""
     from arnpg.errors import ArnpgError, EnvironmentFault, StorageError
+    from arnpg.storage import reason
 
     try:
         return _dispatch(arguments)
@@ -118,7 +119,7 @@ def _guarded(arguments: list[str]) -> int:
         complain(f"this machine's memory is too small: {error}")
         return BAD_INPUT
     except OSError as error:
-        complain(f"storage: {error}")
+        complain(f"{error.filename or 'a file'} cannot be used: {reason(error)}.")
         return STORAGE
     except KeyboardInterrupt:
         complain("interrupted; nothing was left half-written")

@@ -62,8 +62,12 @@ def main(argv: list[str]) -> int:
     given = parser.read(argv)
     if given is None:
         return 0
+    from arnpg.storage import check_target, storage
+
     folder = Path(given.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    with storage(f"--out {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+    check_target(folder / "region.png")
     cases, line = [_paper(), _queue()], ProgressLine(given.quiet)
     answers = [_solve(case, line) for case in cases]
     written = [_save_model(case, folder) for case in cases]

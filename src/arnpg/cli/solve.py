@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,15 +102,13 @@ def _rescue_model(given: argparse.Namespace) -> None:
 
 def _check_targets(given: argparse.Namespace) -> None:
     """Refuse what could not be written, before the work and not after it."""
+    from arnpg.storage import check_target
+
     if given.method not in METHODS:
         raise UsageError(f"--method {given.method!r} is not known{did_you_mean(given.method, METHODS)}")
     for flag, target in (("--out", given.out), ("--plot", given.plot), ("--checkpoint", given.checkpoint)):
-        if target is None:
-            continue
-        folder = Path(target).parent
-        if Path(target).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            why = "it is a folder" if Path(target).is_dir() else "its folder does not exist or cannot be written to"
-            raise OSError(f"{flag} {target} cannot be written: {why}")
+        if target is not None:
+            check_target(target, f"{flag} {target}")
     if given.plot is not None and Path(given.plot).suffix.lower() not in FIGURES:
         raise UsageError(f"--plot must end with {', '.join(FIGURES)}, got {given.plot!r}.")
     if given.plot is not None and importlib.util.find_spec("matplotlib") is None:

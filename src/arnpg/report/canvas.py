@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arnpg.errors import SettingsError
+from arnpg.storage import storage
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PURPLE", "RED", "SKY", "Style", "new_figure", "save_figure", "styles"]
 
@@ -69,7 +70,7 @@ def save_figure(figure: Any, path: str | os.PathLike | None, dpi: int = 150) -> 
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(path).suffix.lower())
     try:
-        with rc_context({"svg.hashsalt": "arnpg"}):
+        with storage(path), rc_context({"svg.hashsalt": "arnpg"}):
             figure.savefig(path, dpi=dpi, metadata={date: None} if date else None)
     except ValueError as error:
         raise SettingsError(f"path {os.fspath(path)!r} cannot be drawn to: {error}") from error
