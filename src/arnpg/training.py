@@ -112,7 +112,7 @@ def carry_out(
     force: bool = False,
 ) -> TrainedRun:
     """Run a plan, in a folder where one is given; ``command`` is what `arnpg resume` makes the plan from again."""
-    told, reporter = _checked(Teller(plan, show)), reporter or SilentReporter()
+    told, reporter = _checked(plan, Teller(plan, show)), reporter or SilentReporter()
     parted, keys = _parted(plan.env, reporter), jax.numpy.stack([jax.random.key(seed) for seed in plan.seeds])
     doing = {"algorithms": [plan.algorithm] * len(plan.seeds), "steps": plan.steps, "keys": keys}
     with environments_closed(plan.algorithm.inner):
@@ -167,20 +167,30 @@ def _about(plan: Plan, told: Callable[[Chunk], str], parted: str | None) -> Abou
     )
 
 
-def _checked(told: Callable[[Chunk], str]) -> Callable[[Chunk], str]:
-    """``told``, but not of weights that no step can follow: a logarithm's at 0."""
+def _checked(plan: Plan, told: Callable[[Chunk], str]) -> Callable[[Chunk], str]:
+    """``told``, but not of values where the objective is no number, nor of weights that no step can follow."""
 
     def tell(chunk: Chunk) -> str:
-        bad = np.argwhere(~np.isfinite(chunk.trace.weights).all(axis=-1))
+        values = np.asarray(chunk.trace.values, float)
+        bad = np.argwhere(~np.isfinite(chunk.trace.weights).all(axis=-1) | ~np.isfinite(_objectives(plan, values)))
         if len(bad):
-            weights, values = (part[tuple(bad[0])].tolist() for part in (chunk.trace.weights, chunk.trace.values))
+            seen, weights = (part[tuple(bad[0])].tolist() for part in (values, chunk.trace.weights))
+            named = ", ".join(f"{name} {value:.4g}" for name, value in zip(plan.env.names, seen, strict=True))
             raise NumericalError(
-                f"the ascent weights are {weights} after values of {values}: the objective has no finite gradient "
-                "there; where values may be 0 give ProportionalFair an offset."
+                f"the ascent weights are {weights} at values of {named}: the objective has no finite value or gradient "
+                "there. ProportionalFair needs values above 0: name those that are (--fair NAME ...), or give an "
+                "offset (--offset)."
             )
         return told(chunk)
 
     return tell
+
+
+def _objectives(plan: Plan, values: np.ndarray) -> np.ndarray:
+    """``F(V)`` of values ``(n, K, m)``; a logarithm of what is not above 0 is told elsewhere."""
+    flat = values.reshape(-1, values.shape[-1])
+    with np.errstate(all="ignore"):
+        return np.array([float(plan.criterion.value(row)) for row in flat]).reshape(values.shape[:2])
 
 
 def _every(seconds: float, iterations: int | None, step_iterations: int) -> Every:
@@ -195,13 +205,11 @@ def _trace(plan: Plan, ran: Run) -> TrainingTrace:
     rows = ran.trace
     values = np.asarray(rows.values, float)
     slack = values @ np.asarray(plan.criterion.rows).T - np.asarray(plan.criterion.thresholds)
-    flat = values.reshape(-1, values.shape[-1])
-    objective = np.array([float(plan.criterion.value(row)) for row in flat]).reshape(values.shape[:2])
     return TrainingTrace(
         iterations=np.cumsum(rows.micro_steps[0]),
         env_steps=np.cumsum(rows.inner.env_steps[0]),
         values=values,
-        objective=objective,
+        objective=_objectives(plan, values),
         slack=slack,
         weights=rows.weights,
         dual=rows.dual,

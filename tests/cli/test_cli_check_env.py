@@ -87,7 +87,7 @@ def test_a_recorded_fault_is_played_again(command, walk, tmp_path):
         (["CartPoll-v1"], "'CartPoll-v1' is not the id of an environment; perhaps you meant CartPole"),
         (["nowhere:Env"], "nowhere:Env cannot be imported"),
         (["CartPole-v1", "--steps", "many"], "--steps must be a whole number, got 'many'"),
-        (["CartPole-v1", "--objective", "near"], "--objective takes name=value, got 'near'"),
+        (["CartPole-v1", "--objective", "near"], "--objectives takes NAME=VALUE, such as cost=info:cost, got 'near'"),
         (["CartPole-v1", "--step-timeout", "soon"], "--step-timeout must be a number of seconds"),
         (["CartPole-v1", "--stepz", "3"], "perhaps you meant --steps"),
     ],
@@ -101,7 +101,7 @@ def test_bad_input(command, arguments, words):
 def test_help_teaches(command):
     code, out, _ = command("check-env", "--help")
     assert code == 0
-    for words in ("module:Class", "FAIL", "exit codes", "--objective return=reward speed=info:x_velocity", "--replay"):
+    for words in ("module:Class", "FAIL", "exit codes", "--objectives return=reward speed=info:x_velocity", "--replay"):
         assert words in out
 
 

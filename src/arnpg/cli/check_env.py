@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arnpg.cli.host_flags import plain, texts
 from arnpg.cli.parser import Parser, UsageError, whole
 from arnpg.cli.terminal import Section, complain, show, write
 from arnpg.cli.this_folder import see_this_folder
@@ -30,7 +30,7 @@ over at once, an environment that hangs (--step-timeout) or takes its process wi
 examples:
   arnpg check-env mine:Elevator --time-limit 500
   arnpg check-env CartPole-v1 --steps 10000
-  arnpg check-env Hopper-v5 --objective return=reward speed=info:x_velocity
+  arnpg check-env Hopper-v5 --objectives return=reward speed=info:x_velocity
   arnpg check-env Hopper-v5 --option frame_skip=2
   arnpg check-env mine:Elevator --replay runs/elevator/fault.npz     (does the fault come again?)
 
@@ -48,15 +48,15 @@ def main(argv: list[str]) -> int:
     if given.env is None:
         raise UsageError("which environment? Give an id such as CartPole-v1, or module:Class of your own.")
     see_this_folder()
-    options = {name: _plain(text) for name, text in _named("--option", given.option).items()}
-    limit = None if given.time_limit is None else whole("--time-limit", given.time_limit)
+    options = {name: plain(text) for name, text in texts("--option", given.option).items()}
+    limit = None if given.time_limit is None else whole("--time-limit", given.time_limit, 1)
     if given.replay is not None:
         return _replay(given.env, Path(given.replay), options, limit)
     from arnpg.envs.check import check_environment
 
     found = check_environment(
         given.env,
-        _named("--objective", given.objective) or None,
+        texts("--objectives", given.objectives) or None,
         time_limit=limit,
         steps=whole("--steps", given.steps),
         seed=whole("--seed", given.seed),
@@ -74,11 +74,11 @@ def _parser() -> Parser:
         epilog=EXAMPLES,
     )
     parser.add_argument("env", nargs="?", metavar="ENV", help="an id, or module:Class")
-    for flag, kind, meaning in (
-        ("--objective", "NAME=WHAT", "reward, reward[1], info:key (default: what is found)"),
-        ("--option", "NAME=V", "for the constructor"),
+    for flags, kind, meaning in (
+        (("--objectives", "--objective"), "NAME=WHAT", "reward, reward[1], info:key (default: what is found)"),
+        (("--option",), "NAME=V", "for the constructor"),
     ):
-        parser.add_argument(flag, nargs="+", action="append", metavar=kind, help=meaning)
+        parser.add_argument(*flags, nargs="+", action="append", metavar=kind, help=meaning)
     parser.add_argument("--time-limit", metavar="T", help="steps after which an episode is truncated")
     parser.add_argument("--steps", metavar="N", default="2000", help="with random actions (default 2000)")
     parser.add_argument("--seed", metavar="S", default="0", help="of starts and actions (default 0)")
@@ -108,24 +108,6 @@ def _replay(name: str, path: Path, options: dict[str, Any], time_limit: int | No
         return FAULTY
     write("It does not come again: the environment is not deterministic under its seed, or has been mended.\n")
     return 0
-
-
-def _named(flag: str, groups: list[list[str]] | None) -> dict[str, str]:
-    found = {}
-    for word in [word for group in groups or [] for word in group]:
-        name, equals, text = word.partition("=")
-        if not (equals and name and text):
-            raise UsageError(f"{flag} takes name=value, got {word!r}.")
-        found[name] = text
-    return found
-
-
-def _plain(text: str) -> Any:
-    """A number, true, false, null or a list as JSON has it; else the text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _seconds(text: str) -> float:

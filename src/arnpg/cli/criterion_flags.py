@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from arnpg.cli.parser import Parser, UsageError, number, pairs
+from arnpg.cli.parser import Parser, UsageError, did_you_mean, number, pairs
 
 if TYPE_CHECKING:
     from arnpg.criteria import AbstractCriterion
 
-__all__ = ["add_criterion_flags", "criterion_words", "make_criterion"]
+__all__ = ["add_criterion_flags", "criterion_words", "make_criterion", "with_discounts"]
 
 
 def add_criterion_flags(parser: Parser) -> None:
@@ -46,6 +46,15 @@ def criterion_words(given: argparse.Namespace) -> dict[str, Any]:
         "offset": number("--offset", given.offset) if given.offset is not None else 0.0,
         **limits,
     }
+
+
+def with_discounts(words: dict[str, Any], discounts: dict[str, float]) -> dict[str, Any]:
+    """The words with discounts of their limits; one of something without a limit would mean nothing."""
+    limits = {**words["at_least"], **words["at_most"]}
+    for name in discounts:
+        if name not in limits:
+            raise UsageError(f"--discounted names {name!r}, which has no limit{did_you_mean(name, limits)}")
+    return {**words, "discounted": discounts}
 
 
 def make_criterion(words: dict[str, Any]) -> AbstractCriterion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from arnpg.cli.this_folder import see_this_folder
 if TYPE_CHECKING:
     from arnpg.envs.find import Environment
 
-__all__ = ["ENVIRONMENTS", "make_environment"]
+__all__ = ["ENVIRONMENTS", "make_environment", "named"]
 
 VERSIONED = re.compile(r"-v\d+$")
 ENVIRONMENTS = {
@@ -44,19 +45,11 @@ def _named(name: str, envs: Any) -> Any:
     }
     if name in known:
         return known[name]()
-    module, colon, attribute = name.partition(":")
-    if not colon and not VERSIONED.search(name):
-        raise UsageError(
-            f"{name!r} is not an environment{did_you_mean(name, known)} Known are {', '.join(known)}, Gymnasium's ids "
-            "such as Hopper-v5, and your own as package.module:Name."
-        )
-    if not colon:
+    if ":" not in name:
+        if not named(name):
+            raise UsageError(_unknown(name))
         return name
-    see_this_folder()
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name} cannot be imported: {error}; is it in this folder, or on PYTHONPATH?") from error
+    found = _imported(name)
     ours = envs.AbstractEnvironment | envs.AbstractHostEnvironment
     if isinstance(found, type) and not issubclass(found, ours):
         return found
@@ -67,3 +60,35 @@ def _named(name: str, envs: Any) -> Any:
         raise UsageError(f"{name} is a {type(made).__name__}, not an environment; see docs/environments.md.")
     made.close()
     return found
+
+
+def named(name: str) -> bool:
+    """Whether it can be made by its name alone: one of ours, or an id with a version."""
+    return name in ENVIRONMENTS or VERSIONED.search(name) is not None
+
+
+def _unknown(name: str) -> str:
+    """A sentence on a name that is no id, with the ids that were perhaps meant."""
+    from arnpg.envs.environment_source import known_ids
+
+    with contextlib.suppress(ImportError):
+        versions = sorted(known for known in known_ids() if VERSIONED.sub("", known) == name)
+        if versions:
+            return f"{name!r} lacks its version; perhaps you meant {' or '.join(versions[-2:])}?"
+    return (
+        f"{name!r} is not an environment{did_you_mean(name, ENVIRONMENTS)} Known are {', '.join(ENVIRONMENTS)}, "
+        "Gymnasium's ids such as Hopper-v5, and your own as package.module:Name."
+    )
+
+
+def _imported(name: str) -> Any:
+    """``module:Name``, imported."""
+    module, _, attribute = name.partition(":")
+    see_this_folder()
+    try:
+        holder = importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{name} cannot be imported: {error}; is it in this folder, or on PYTHONPATH?") from error
+    if not hasattr(holder, attribute):
+        raise UsageError(f"module {module} has no {attribute!r}{did_you_mean(attribute, vars(holder))}")
+    return getattr(holder, attribute)

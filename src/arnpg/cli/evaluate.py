@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arnpg.cli.environment import make_environment
+from arnpg.cli.environment import make_environment, named
 from arnpg.cli.host_flags import add_host_flags, host_options
 from arnpg.cli.parser import Parser, UsageError, whole
 from arnpg.cli.terminal import Section, show
@@ -45,9 +45,9 @@ def main(argv: list[str]) -> int:
         return 0
     if given.run is None:
         raise UsageError("which run? Give the path of its folder, or of its trained.npz.")
-    episodes, seed = whole("--episodes", given.episodes), whole("--seed", given.seed)
-    run, name, host = _load(Path(given.run))
-    env = make_environment(given.env or name, **{**host, **host_options(given)})
+    episodes, seed = whole("--episodes", given.episodes, 1), whole("--seed", given.seed)
+    run, name, host = _load(Path(given.run), given.env)
+    env = make_environment(name, **{**host, **host_options(given)})
     from arnpg.trained import evaluate_run
 
     for deterministic in (False, True):
@@ -63,15 +63,15 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _load(path: Path) -> tuple[TrainedRun, str, dict[str, Any]]:
-    """The run, the name of its environment, and what that was made with."""
+def _load(path: Path, env: str | None) -> tuple[TrainedRun, str, dict[str, Any]]:
+    """The run, the name of its environment unless ``env`` says another, and what that was made with."""
     from arnpg.runs.folder import RunFolder
     from arnpg.trained import TrainedRun
     from arnpg.training import ARCHIVE
 
     if not path.is_dir():
         run = TrainedRun.load(path)
-        return run, _own(run.environment), {}
+        return run, env or _own(run.environment), {}
     folder = RunFolder.open(path)
     if folder.kind != "train":
         raise UsageError(f"{path} is a run of kind {folder.kind!r}; only what `arnpg train` left can be evaluated.")
@@ -79,13 +79,15 @@ def _load(path: Path) -> tuple[TrainedRun, str, dict[str, Any]]:
         raise UsageError(f"{path} is not finished; `arnpg resume {path}` continues it.")
     run = TrainedRun.load(path / ARCHIVE)
     command = folder.config.get("command") or {}
-    return run, command.get("env") or _own(run.environment), command.get("host", {})
+    return run, env or command.get("env") or _own(run.environment), command.get("host", {})
 
 
 def _own(name: str) -> str:
     """Code is never imported because a file names it, unless it is ours."""
     if ":" in name and not name.startswith("arnpg."):
         raise UsageError(f"the run was trained on {name}; give it as --env {name} to import it.")
+    if not (":" in name or named(name)):
+        raise UsageError(f"the run was trained on your own {name}; give it as --env MODULE:{name} to import it.")
     return name
 
 

@@ -77,8 +77,11 @@ def number(what: str, text: str) -> float:
         raise UsageError(f"{what} must be a number, got {text!r}.") from None
 
 
-def whole(flag: str, text: str) -> int:
+def whole(flag: str, text: str, least: int = 0) -> int:
     """A whole number, or a sentence that says which text is not one."""
-    if not text.isdigit():
+    sign, digits = text[:1] in ("+", "-"), text.lstrip("+-")
+    if not digits.isdecimal() or len(text) > len(digits) + sign:
         raise UsageError(f"{flag} must be a whole number, got {text!r}.")
+    if int(text) < least:
+        raise UsageError(f"{flag} must be a whole number >= {least}, got {text!r}.")
     return int(text)

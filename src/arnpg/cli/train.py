@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion
+from arnpg.cli.criterion_flags import add_criterion_flags, criterion_words, make_criterion, with_discounts
 from arnpg.cli.environment import ENVIRONMENTS, make_environment
 from arnpg.cli.host_flags import add_host_flags, host_options
 from arnpg.cli.parser import Parser, UsageError, pairs, whole
@@ -47,13 +47,13 @@ def main(argv: list[str]) -> int:
         return 0
     if given.env is None:
         raise UsageError(f"which environment? {', '.join(ENVIRONMENTS)}, or module:Name.")
-    first, count = whole("--seed", given.seed), whole("--seeds", given.seeds)
+    first, count = whole("--seed", given.seed), whole("--seeds", given.seeds, 1)
     command = {
         "env": given.env,
         "host": host_options(given),
-        "criterion": {**criterion_words(given), "discounted": pairs("--discounted", given.discounted)},
+        "criterion": with_discounts(criterion_words(given), pairs("--discounted", given.discounted)),
         "method": given.method,
-        "iterations": whole("--iterations", given.iterations),
+        "iterations": whole("--iterations", given.iterations, 1),
         "seeds": list(range(first, first + count)),
         "settings": _settings(given.set),
     }

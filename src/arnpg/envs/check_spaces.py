@@ -9,7 +9,7 @@ import numpy as np
 
 from arnpg.errors import EnvironmentFault, SettingsError
 
-from .environment_source import Source
+from .environment_source import Source, quiet
 from .finding import Finding, failed, fine, note
 from .gymnasium_seat import Seat
 from .host_spaces import ActionCoder
@@ -83,7 +83,8 @@ def _outside(space: Any, observation: Any) -> Finding | None:
     from gymnasium import spaces
 
     if not isinstance(space, spaces.Box):
-        inside = space.contains(observation)
+        with quiet():
+            inside = space.contains(observation)
         return None if inside else failed("bounds", f"the observation {observation!r} is not in {space}.")
     array = np.asarray(observation)
     below, above = array < space.low, array > space.high

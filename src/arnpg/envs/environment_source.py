@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import importlib
 import importlib.util
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,8 +17,8 @@ from arnpg.errors import SettingsError
 __all__ = ["Source", "find_source", "known_ids", "own_time_limit", "quiet"]
 
 # What Gymnasium says of environments that its user did not write: a version is older than the newest, a bound of a
-# space is rounded.
-PRATTLE = (".*is out of date", ".*precision lowered by casting")
+# space is rounded, a number in a Dict is no array.
+PRATTLE = (".*is out of date", ".*precision lowered by casting", ".*Casting input x to numpy array")
 PARTS = ("reset", "step", "observation_space", "action_space")
 OLD_MUJOCO = ("-v2", "-v3")
 EXTRAS = {"mujoco": "mujoco", "mo_gymnasium": "mo", "mo-gymnasium": "mo", "envpool": "envpool"}
@@ -43,6 +44,8 @@ class Source:
         """One environment, without the time limit of its registration: the adapter counts by itself."""
         with quiet():
             own = callable(self.what)
+            if own:
+                _check_options(self.what, self.options, self.label)
             made = self.what(**self.options) if own else _registered(self.what, self.options, self.label)
         missing = [part for part in PARTS if not hasattr(made, part)]
         if missing:
@@ -161,6 +164,18 @@ def unknown(name: str) -> str:
     return f"{name!r} is not the id of an environment{hint} Your own is 'package.module:Class'."
 
 
+def _check_options(what: Any, options: Mapping[str, Any], label: str) -> None:
+    """Refuse options that a class or function does not take; what has no signature is left to say so itself."""
+    try:
+        signature = inspect.signature(what)
+    except ValueError:
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise SettingsError(f"{label} cannot be made with the options {dict(options)}: {error}.") from error
+
+
 def _registered(what: Any, options: Mapping[str, Any], label: str) -> Any:
     import gymnasium
 
@@ -173,8 +188,9 @@ def _registered(what: Any, options: Mapping[str, Any], label: str) -> Any:
                 f"{label} is not in Gymnasium any more; take {label[:-1]}5, or pip install 'arnpg[envpool]'."
             ) from error
         extra = next((e for word, e in EXTRAS.items() if word in str(error).lower()), None)
-        cure = f"pip install 'arnpg[{extra}]'" if extra else "install it"
-        raise SettingsError(f"{label} needs a package that is not here: {error} ({cure})") from error
+        told = "" if "pip install" in str(error) else " (install it)"
+        cure = f" (pip install 'arnpg[{extra}]')" if extra else told
+        raise SettingsError(f"{label} needs a package that is not here: {error}{cure}") from error
     except TypeError as error:
         raise SettingsError(f"{label} does not take the options {dict(options)}: {error}") from error
 

@@ -253,7 +253,7 @@ def describe_pool(
     """A description; two environments are made, reset and stepped once to see what they are like."""
     limit = time_limit or source.time_limit
     if limit is None:
-        raise SettingsError(f"{source.name} has no time limit; pass time_limit, such as 1000.")
+        raise SettingsError(f"{source.name} has no time limit; pass time_limit (--time-limit), such as 1000.")
     pool = Pool(source, environment_seeds(LOOKING_SEED, 2), 1, limit)
     before = pool.reset()
     space = pool.pool.action_space

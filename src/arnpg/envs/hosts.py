@@ -106,7 +106,8 @@ def _limit(given: int | None, source: Source, env: Any) -> int:
     limit = given or source.time_limit or own_time_limit(env)
     if limit is None:
         raise SettingsError(
-            f"{source.label} has no time limit, and its episodes may never end; pass time_limit, such as 1000."
+            f"{source.label} has no time limit, and its episodes may never end; pass time_limit (--time-limit), such "
+            "as 1000."
         )
     return limit
 
