@@ -19,7 +19,7 @@ MO_GYMNASIUM = {
     "deep-sea-treasure-mirrored": ("treasure", "time"),
     "resource-gathering": ("survival", "gold", "diamond"),
     "four-room": ("blue", "green", "red"),
-    "fishwood": ("wood", "fish"),
+    "fishwood": ("fish", "wood"),  # its own page says it the other way round
     "breakable-bottles": ("time", "delivered", "potential"),
     "fruit-tree": ("protein", "carbs", "fats", "vitamins", "minerals", "water"),
     "minecart": ("ore_1", "ore_2", "fuel"),

@@ -109,6 +109,13 @@ EXPERIMENTS = {
         3600,
         20,
     ),
+    "mo-gymnasium": Entry(
+        "arnpg.experiments.mo_gymnasium:MOGymnasium",
+        "not in the paper",
+        "fairness and max-min on MO-Gymnasium: fishwood, fruit tree, hopper",
+        600,
+        30,
+    ),
 }
 
 
