@@ -129,7 +129,7 @@ def test_environments_of_gymnasium(command):
     assert command("evaluate", "gym/trained.npz", "--episodes", "3", *world)[0] == 0
     code, _, err = command("train", "CartPole-v1", "--maximize", "up", "--objectives", "up", *small)
     assert code == 2
-    assert "--objectives takes NAME=SOURCE" in err
+    assert "--objectives takes NAME=VALUE, such as cost=info:cost" in err
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_what_a_user_may_get_wrong(command, tmp_path, words, code, said):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--episodes", "0"], "episodes must be a whole number >= 1, got 0"),
+        (["--episodes", "0"], "--episodes must be a whole number >= 1, got '0'"),
         (["--episodes", "1e3"], "--episodes must be a whole number, got '1e3'"),
         (["--which", "first"], "which must be one of best, last, got 'first'"),
         (["--env", "pendulum"], "the run was trained for ('upright', 'distance')"),
