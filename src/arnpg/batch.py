@@ -36,9 +36,9 @@ def stack(trees: Sequence[Any]) -> tuple[Any, Any]:
 def take(tree: Any, axes: Any, index: int) -> Any:
     """The tree of this number out of what ``stack`` returned."""
     leaves, structure = jax.tree.flatten(tree)
-    wanted = jax.tree.leaves(axes, is_leaf=lambda axis: axis is None)
-    return jax.tree.unflatten(
-        structure, [leaf if axis is None else leaf[index] for leaf, axis in zip(leaves, wanted, strict=True)]
+    wanted = structure.flatten_up_to(axes)
+    return structure.unflatten(
+        [leaf if axis is None else leaf[index] for leaf, axis in zip(leaves, wanted, strict=True)]
     )
 
 

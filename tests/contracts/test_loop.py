@@ -7,6 +7,7 @@ from polytope import polytope
 
 import arnpg.loop as loop_module
 from arnpg import Constrained, NumericalError, ObjectiveError, SettingsError
+from arnpg.batch import stack, take
 from arnpg.inner_loop import FixedMicroSteps
 from arnpg.loop import Watch, run, run_batch
 from arnpg.method import Algorithm
@@ -89,6 +90,17 @@ def test_values_that_are_not_finite_are_named_by_their_step(paper_mdp):
     object.__setattr__(algorithm.inner, "rewards", rewards)
     with pytest.raises(NumericalError, match="macro step 1;"):
         run(algorithm, 5)
+
+
+def test_a_tree_of_a_batch_is_what_was_put_in():
+    """Also where a setting is none, which is no leaf and not the same as a leaf without an axis."""
+    trees = [{"same": np.ones(2), "own": np.asarray(float(i)), "none": None} for i in range(3)]
+    stacked, axes = stack(trees)
+    for index, tree in enumerate(trees):
+        found = take(stacked, axes, index)
+        assert found["none"] is None
+        np.testing.assert_array_equal(found["own"], tree["own"])
+        np.testing.assert_array_equal(found["same"], tree["same"])
 
 
 def test_methods_refuse_criteria_they_have_no_formula_for():

@@ -89,7 +89,7 @@ class SafetyVelocity(AbstractExperiment):
 
     name: ClassVar[str] = "safety-velocity"
     place: ClassVar[str] = "not in the paper"
-    about: ClassVar[str] = "robots under a limit on how often they are too fast: ARPPO-EPD, FOCOPS, NPG-PD"
+    about: ClassVar[str] = "Hopper under a limit on how often it is too fast: ARPPO-EPD, FOCOPS, NPG-PD"
 
     environments: tuple[str, ...] = ("Hopper-v4",)
     methods: tuple[str, ...] = (STEADY, FOCOPS, NPG)
