@@ -17,6 +17,8 @@ CHOSEN = {
     "acrobot-inner-loops": ("acrobot-inner-loops",),
     "acrobot-sumlog": ("acrobot-sumlog",),
     "acrobot-reliable": ("acrobot-reliable",),
+    "hopper": ("hopper-shaded",),
+    "safety-velocity": ("safety-velocity-hopper-v4",),
 }
 TARGET = Path(__file__).parent / "figures"
 
