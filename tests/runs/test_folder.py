@@ -1,5 +1,6 @@
 """Run folders: who owns them, what they refuse, and that they refuse before any work."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from arnpg.errors import StorageError
-from arnpg.runs import files, lock
+from arnpg.runs import lock
 from arnpg.runs.folder import RunFolder
 from arnpg.runs.lock import FolderLock
 from arnpg.runs.stages import FolderStages
@@ -157,7 +158,7 @@ def test_read_only_place():
 
 def test_read_only_folder_is_noticed_by_the_probe(tmp_path, monkeypatch):
     def refuse(handle, data):
-        raise OSError(files.errno.EROFS, "Read-only file system")
+        raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("arnpg.runs.folder.write_all", refuse)
     with pytest.raises(StorageError, match="the file system is read-only"):

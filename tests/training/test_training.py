@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import types
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -260,13 +261,15 @@ def test_objectives_that_are_no_numbers(objective, words):
 
 def test_a_logarithm_of_zero_is_told_and_not_trained_on():
     """A batch without any reward, and proportional fairness without an offset: the gradient is infinite."""
-    weights, values = np.ones((2, 3, 1)), np.zeros((2, 3, 1))
-    weights[1, 2] = np.inf
+    plan: Any = types.SimpleNamespace(
+        env=types.SimpleNamespace(names=("up",)), criterion=arnpg.ProportionalFair().bind(("up",))
+    )
+    weights, values = np.ones((2, 3, 1)), np.ones((2, 3, 1))
     chunk = Chunk(3, 9, types.SimpleNamespace(weights=weights, values=values), None, 0.1, None)
-    with pytest.raises(NumericalError, match=r"are \[inf\] after values of \[0.0\]: .* an offset"):
-        training._checked(lambda chunk: "")(chunk)
-    weights[1, 2] = 1.0
-    assert training._checked(lambda chunk: "told")(chunk) == "told"
+    assert training._checked(plan, lambda chunk: "told")(chunk) == "told"
+    weights[1, 2], values[1, 2] = np.inf, 0.0
+    with pytest.raises(NumericalError, match=r"are \[inf\] at values of up 0: .* an offset"):
+        training._checked(plan, lambda chunk: "")(chunk)
 
 
 def test_bad_environments_and_criteria_are_refused():

@@ -68,10 +68,10 @@ def save_figure(figure: Any, path: str | os.PathLike | None, dpi: int = 150) -> 
         return figure
     from matplotlib import rc_context
 
-    date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(path).suffix.lower())
-    try:
-        with storage(path), rc_context({"svg.hashsalt": "arnpg"}):
-            figure.savefig(path, dpi=dpi, metadata={date: None} if date else None)
-    except ValueError as error:
-        raise SettingsError(f"path {os.fspath(path)!r} cannot be drawn to: {error}") from error
+    ending = Path(path).suffix.lower()
+    if ending and ending[1:] not in figure.canvas.get_supported_filetypes():
+        raise SettingsError(f"path {os.fspath(path)!r} cannot be drawn to; let it end in .png, .svg or .pdf.")
+    date = {".svg": "Date", ".pdf": "CreationDate"}.get(ending)
+    with storage(path), rc_context({"svg.hashsalt": "arnpg"}):
+        figure.savefig(path, dpi=dpi, metadata={date: None} if date else None)
     return figure
