@@ -18,6 +18,7 @@ CHOSEN = {
     "acrobot-sumlog": ("acrobot-sumlog",),
     "acrobot-reliable": ("acrobot-reliable",),
     "hopper": ("hopper-shaded",),
+    "mo-gymnasium": ("mo-gymnasium-fairness",),
     "safety-velocity": ("safety-velocity-hopper-v4",),
 }
 TARGET = Path(__file__).parent / "figures"

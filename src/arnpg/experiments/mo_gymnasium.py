@@ -131,11 +131,11 @@ def _figure(problems: dict[str, Problem], found: Any, optima: Any, kind: str) ->
     for name, problem in problems.items():
         rows = band(objective(problem, kind, found[name, kind]["values"]))
         mean, low, high = (tuple(np.asarray(row, float).tolist()) for row in rows)
-        steps = tuple(problem.rollout.size * count for count in range(1, len(mean) + 1))
+        steps = tuple(problem.rollout.size * count / 1000 for count in range(1, len(mean) + 1))
         line = Series("ARPPO-IMD", steps, mean, low, high)
         level = None if problem.known is None else optima[name, kind]
         label = "certified optimum" if problem.known is not None else ""
-        panels.append(Panel(name, "environment steps", kind, (line,), level=level, level_label=label))
+        panels.append(Panel(name, "thousand environment steps", kind, (line,), level=level, level_label=label))
     return Figure(f"mo-gymnasium-{kind}", f"{kind}, with one standard deviation", "not in the paper", tuple(panels))
 
 
