@@ -37,7 +37,7 @@ def settings_of(folder: pathlib.Path) -> MOGymnasium:
 
 def ours(folder: pathlib.Path, name: str, kind: str) -> np.ndarray:
     with np.load(folder / "stages" / f"{name} {kind}.npz") as stage:
-        return stage["final"]
+        return stage["leaf/final"]
 
 
 def theirs(python: str, name: str, kind: str, problem: Problem, seed: int) -> dict[str, Any]:
