@@ -13,7 +13,7 @@ import numpy as np
 
 from arnpg.errors import EnvironmentFault
 
-__all__ = ["Losses", "environment_fault", "fresh_seed"]
+__all__ = ["Losses", "environment_fault", "fresh_seed", "told_as"]
 
 RETRIES = 3
 
@@ -46,6 +46,12 @@ def environment_fault(
     return EnvironmentFault(message, environment=environment, step=step, seed=seed, action=last, details=details)
 
 
+def told_as(fault: EnvironmentFault, message: str) -> EnvironmentFault:
+    """The same fault in other words."""
+    place = {"environment": fault.environment, "step": fault.step, "seed": fault.seed}
+    return EnvironmentFault(message, **place, action=fault.action, details=fault.details)
+
+
 class Losses:
     """Episodes of a batch that were lost, and whether there are too many in a row.
 
@@ -63,13 +69,8 @@ class Losses:
         self._in_a_row[fault.environment] += 1
         times = int(self._in_a_row[fault.environment])
         if times > self._retries:
-            raise EnvironmentFault(
-                f"{fault} This is the {times}th episode lost in a row, and {self._retries} are tried again.",
-                environment=fault.environment,
-                step=fault.step,
-                seed=fault.seed,
-                action=fault.action,
-                details=fault.details,
+            raise told_as(
+                fault, f"{fault} This is the {times}th episode lost in a row, and {self._retries} are tried again."
             )
 
     def finished(self, over: np.ndarray) -> None:

@@ -16,15 +16,30 @@ from arnpg.criteria import AbstractCriterion
 from arnpg.envs.find import Environment
 from arnpg.experiments.experiment import Arrays, Stages
 from arnpg.experiments.statistics import band
-from arnpg.loop import run_batch
+from arnpg.loop import Run, run_batch
+from arnpg.method import Algorithm
 from arnpg.neural.host_inner_loop import environments_closed
 from arnpg.neural.natural_gradient import NaturalGradient, TrustRegion
-from arnpg.neural.networks import Network
+from arnpg.neural.networks import AbstractPolicy, Network
 from arnpg.neural.rollout import Rollout
 from arnpg.recipes.neural import METHODS
 from arnpg.report.figure import Panel, Series
 
-__all__ = ["BLOCK", "LABELS", "TAIL", "Setup", "blocks", "final", "line", "panel", "parts", "pooled", "train"]
+__all__ = [
+    "BLOCK",
+    "LABELS",
+    "TAIL",
+    "Setup",
+    "blocks",
+    "final",
+    "line",
+    "panel",
+    "parts",
+    "policies_of",
+    "pooled",
+    "run_seeds",
+    "train",
+]
 
 LABELS = {"arnpg-epd": "ARNPG-EPD", "npg-pd": "NPG-PD", "crpo": "CRPO"}
 TAIL = 20  # iterations whose mean is the final value
@@ -57,12 +72,22 @@ def train(setup: Setup, seeds: Sequence[int]) -> Arrays:
     """``values``, ``dual``, ``kl`` and ``length`` of each seed and step; equal seeds start from equal policies."""
     settings = dict(setup.settings)
     algorithm = METHODS[setup.method](setup.env, setup.criterion.bind(setup.env.names), **settings)
-    keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
     steps = max(setup.iterations // settings.get("micro_steps", 1), 1)
-    with environments_closed(algorithm.inner):
-        trace = run_batch([algorithm] * len(seeds), steps, keys=keys).trace
+    trace = run_seeds(algorithm, steps, seeds).trace
     length = np.asarray(trace.inner.episode_length)
     return {"values": trace.values, "dual": trace.dual, "kl": trace.inner.kl, "length": length}
+
+
+def run_seeds(algorithm: Algorithm, steps: int, seeds: Sequence[int]) -> Run:
+    """One run a seed, together; environments of the host are closed at the end."""
+    keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
+    with environments_closed(algorithm.inner):
+        return run_batch([algorithm] * len(seeds), steps, keys=keys)
+
+
+def policies_of(found: Run) -> list[AbstractPolicy]:
+    """The last policy of each seed."""
+    return [jax.tree.map(lambda leaf, row=row: leaf[row], found.last) for row in range(len(found.trace.values))]
 
 
 def blocks(name: str, seeds: Sequence[int]) -> list[tuple[str, Sequence[int]]]:

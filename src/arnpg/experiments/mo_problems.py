@@ -19,10 +19,9 @@ import numpy as np
 from arnpg.criteria import AbstractCriterion, Concave, MaxMin
 from arnpg.envs.host import AbstractHostEnvironment
 from arnpg.evaluation import Notion, play
+from arnpg.experiments.acrobot import policies_of, run_seeds
 from arnpg.experiments.experiment import Arrays
 from arnpg.experiments.mo_models import Known, exact_totals
-from arnpg.loop import run_batch
-from arnpg.neural.host_inner_loop import environments_closed
 from arnpg.neural.networks import AbstractPolicy
 from arnpg.neural.proximal import Passes
 from arnpg.neural.rollout import Rollout
@@ -62,11 +61,8 @@ def train(problem: Problem, kind: str, seeds: Sequence[int], episodes: int) -> A
     update = dataclasses.replace(problem.update, updates=problem.iterations)
     criterion = problem.trained[kind].bind(problem.env.names)
     algorithm = arppo_imd(problem.env, criterion, rollout=problem.rollout, update=update, **problem.networks)
-    keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
-    with environments_closed(algorithm.inner):
-        ran = run_batch([algorithm] * len(seeds), problem.iterations, keys=keys)
-    policies = [jax.tree.map(lambda leaf, row=row: leaf[row], ran.last) for row in range(len(seeds))]
-    pairs = zip(policies, seeds, strict=True)
+    ran = run_seeds(algorithm, problem.iterations, seeds)
+    pairs = zip(policies_of(ran), seeds, strict=True)
     finals = [_judged(problem, policy, episodes, FIRST_SEED + seed) for policy, seed in pairs]
     return {"values": ran.trace.values, "final": np.stack(finals)}
 

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from arnpg.criteria import Constrained
@@ -20,13 +19,11 @@ from arnpg.envs.host_objectives import HostTransition
 from arnpg.envs.hosts import make_host
 from arnpg.errors import SettingsError
 from arnpg.evaluation import Notion, play
-from arnpg.experiments.acrobot import TAIL, final, line, panel, region
+from arnpg.experiments.acrobot import TAIL, final, line, panel, policies_of, region, run_seeds
 from arnpg.experiments.acrobot_cmdp import interval_text
 from arnpg.experiments.experiment import AbstractExperiment, Arrays, Stages
 from arnpg.experiments.statistics import above, paired, share
-from arnpg.loop import run_batch
 from arnpg.neural.combine import Together
-from arnpg.neural.host_inner_loop import environments_closed
 from arnpg.neural.proximal import Passes, ProximalLoss
 from arnpg.neural.rollout import Rollout
 from arnpg.neural.values import EpisodeTotal
@@ -153,16 +150,13 @@ class SafetyVelocity(AbstractExperiment):
         env = make_host(environment, objectives, time_limit=self.horizon)
         criterion = Constrained("return", at_most={"excess": 0.0}).bind(env.names)
         algorithm = METHODS[RECIPES.get(method, method)](env, criterion, **self._settings(method))
-        keys = jax.numpy.stack([jax.random.key(seed) for seed in range(self.seeds)])
-        with environments_closed(algorithm.inner):
-            found = run_batch([algorithm] * self.seeds, self.iterations, keys=keys)
+        found = run_seeds(algorithm, self.iterations, range(self.seeds))
         lengths = np.asarray(found.trace.inner.episode_length)
         costs = found.trace.values[..., 1] + self.pace * lengths
         values = np.stack([found.trace.values[..., 0], costs], axis=-1)
         played = make_host(environment, {"return": "reward", "cost": cost}, time_limit=self.horizon)
-        policies = [jax.tree.map(lambda leaf, i=i: leaf[i], found.last) for i in range(self.seeds)]
         trace = {"values": values, "length": lengths, "dual": found.trace.dual}
-        return trace | self._played(played, policies)
+        return trace | self._played(played, policies_of(found))
 
     def _settings(self, method: str) -> dict[str, Any]:
         """Of the recipe; all methods weigh advantages in the rewards' own units."""

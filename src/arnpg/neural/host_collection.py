@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from arnpg.envs.faults import RETRIES
+from arnpg.envs.faults import RETRIES, told_as
 from arnpg.envs.host import AbstractHostBatch
 from arnpg.errors import EnvironmentFault
 
@@ -45,11 +45,4 @@ def paths_counted(values: AbstractValue | tuple[AbstractValue, ...], batch: Batc
 def nothing_whole(live: AbstractHostBatch, what: str) -> EnvironmentFault:
     """The last fault of an environment that breaks too often, with what came of it."""
     last = live.faults[-1]
-    return EnvironmentFault(
-        f"{what}; the last fault: {last}",
-        environment=last.environment,
-        step=last.step,
-        seed=last.seed,
-        action=last.action,
-        details=last.details,
-    )
+    return told_as(last, f"{what}; the last fault: {last}")
